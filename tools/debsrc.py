@@ -6,8 +6,8 @@
 
 ``fetch`` puts the unpacked source at DEST. VERSION is Debian's full version and SHA256 that of the
 package's main ``.orig.tar.*`` (of the only ``.tar.*`` where there is no orig). Further orig
-components go to DEST/<component> and Debian's packaging to DEST/debian, as dpkg-source does;
-``--patched`` applies its patches. A DEST that already holds exactly this is left alone, so a
+components go to DEST/<component>, as dpkg-source does; ``--patched`` brings Debian's packaging to
+DEST/debian too and applies its patches. A DEST that already holds exactly this is left alone, so a
 second call needs no network.
 
 apt is run with its own lists and state below the cache folder, ``deb-src`` lines for SUITE only,
@@ -138,15 +138,17 @@ class Suite:
         text = self._apt("apt-cache", "showsrc", "--only-source", package)
         return list(dict.fromkeys(re.findall(r"^Version: (\S+)", text, re.M)))
 
-    def download(self, package: str, version: str, folder: Path) -> None:
-        """Put the files of the source package into ``folder``; apt checks them against the signed index."""
+    def download(self, package: str, version: str, folder: Path, *, packaging: bool) -> None:
+        """Put the tarballs (with Debian's own too if ``packaging``) into ``folder``, checked by apt
+        against the signed index."""
         self.update()
         if version not in self.versions(package):
             self.update(force=True)
         offered = self.versions(package)
         if version not in offered:
             raise DebsrcError(f"{self.name} has no {package} {version} (it has: {', '.join(offered) or 'none'})")
-        self._apt("apt-get", "source", "--download-only", "--only-source", f"{package}={version}", cwd=folder)
+        what = ["--download-only"] if packaging else ["--download-only", "--tar-only"]
+        self._apt("apt-get", "source", *what, "--only-source", f"{package}={version}", cwd=folder)
 
 
 def _sha256(path: Path) -> str:
@@ -201,7 +203,7 @@ def fetch(suite: str, package: str, version: str, sha256: str, dest: Path, *, pa
         with tempfile.TemporaryDirectory(prefix=f".{dest.name}-", dir=dest.parent) as scratch:
             files, tree = Path(scratch, "files"), Path(scratch, "tree")
             files.mkdir()
-            source.download(package, version, files)
+            source.download(package, version, files, packaging=patched)
             _unpack(files, package, sha256, tree, patched)
             (tree / STAMP).write_text(wanted)
             if dest.exists():
@@ -216,7 +218,7 @@ def main() -> int:
     one = verbs.add_parser("fetch", help="unpack one source package")
     for name in ("suite", "package", "version", "sha256", "dest"):
         one.add_argument(name)
-    one.add_argument("--patched", action="store_true", help="apply Debian's patches")
+    one.add_argument("--patched", action="store_true", help="bring debian/ too and apply its patches")
     many = verbs.add_parser("versions", help="which versions the suites have")
     many.add_argument("package")
     many.add_argument("suites", nargs="*", default=["bookworm", "trixie", "sid"])
