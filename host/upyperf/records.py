@@ -191,6 +191,8 @@ class BoardRef(Model):
     port: str | None = None
     """The serial device used."""
     connection: str | None = None
+    link_mbit: float | None = None
+    """Line rate of the wired link in Mbit/s (10, 100, 1000); None for Wi-Fi, loopback or not known."""
 
 
 class NetworkRef(Model):
@@ -201,6 +203,8 @@ class NetworkRef(Model):
     board_address: str | None = None
     mode: str | None = None
     """loopback, dhcp, static, server or virtual."""
+    rtt_us: float | None = None
+    """Median round trip between board and PC in microseconds, where the runner measured it."""
     notes: list[str] = Field(default_factory=list)
 
 
