@@ -1,6 +1,7 @@
 """The data model: what one run and one bench are (the events on the way: upyperf.events).
 
-Written as pydantic models so that `results.json` has one definition and one JSON Schema. Units: bytes; times inside a run in microseconds (`*_us`); rates in
+Written as pydantic models so that `results.json` has one definition and one JSON Schema.
+Units: bytes; times inside a run in microseconds (`*_us`); rates in
 bit/s, always computed from bytes and microseconds, never stored apart from them. Wall
 times are ISO-8601 strings in UTC with milliseconds. `None` means "not known".
 Sections 2, 3 and 7 of docs/contracts.md are the source of the field names.
