@@ -56,7 +56,7 @@ def mirror() -> str:
     ).stdout  # fmt: skip
     candidates: list[tuple[int, str]] = []
     for line in dict.fromkeys(listing.splitlines()):
-        uri, release, component = (line.split("|") + ["", ""])[:3]
+        uri, release, component = [*line.split("|"), "", ""][:3]
         if component != "main" or "security" in release or "security" in uri or "debian" not in uri:
             continue
         candidates.append((0 if release == codename else 1, uri))
@@ -111,8 +111,12 @@ class Suite:
                 stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8"},
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            raise DebsrcError(f"{tool} {words[0]} for {self.name} gave no answer in {APT_TIMEOUT_S} s") from None
-        problems = [t for t in (done.stderr + done.stdout).splitlines() if t.startswith(("E:", "Err:", "W: Failed"))]
+            raise DebsrcError(
+                f"{tool} {words[0]} for {self.name} gave no answer in {APT_TIMEOUT_S} s"
+            ) from None
+        problems = [
+            t for t in (done.stderr + done.stdout).splitlines() if t.startswith(("E:", "Err:", "W: Failed"))
+        ]
         if done.returncode or any(t.startswith("E:") for t in problems):
             reason = "; ".join(problems[:3]) or f"exit {done.returncode}"
             raise DebsrcError(f"{tool} {words[0]} for {self.name} failed: {reason}")
@@ -146,7 +150,9 @@ class Suite:
             self.update(force=True)
         offered = self.versions(package)
         if version not in offered:
-            raise DebsrcError(f"{self.name} has no {package} {version} (it has: {', '.join(offered) or 'none'})")
+            raise DebsrcError(
+                f"{self.name} has no {package} {version} (it has: {', '.join(offered) or 'none'})"
+            )
         what = ["--download-only"] if packaging else ["--download-only", "--tar-only"]
         self._apt("apt-get", "source", *what, "--only-source", f"{package}={version}", cwd=folder)
 
@@ -159,7 +165,9 @@ def _sha256(path: Path) -> str:
 def _untar(archive: Path, dest: Path) -> None:
     dest.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        ["tar", "-x", "--no-same-owner", "--strip-components=1", "-f", archive, "-C", dest], check=True, timeout=300
+        ["tar", "-x", "--no-same-owner", "--strip-components=1", "-f", archive, "-C", dest],
+        check=True,
+        timeout=300,
     )
 
 
@@ -225,7 +233,9 @@ def main() -> int:
     args = parser.parse_args()
     try:
         if args.verb == "fetch":
-            new = fetch(args.suite, args.package, args.version, args.sha256, Path(args.dest), patched=args.patched)
+            new = fetch(
+                args.suite, args.package, args.version, args.sha256, Path(args.dest), patched=args.patched
+            )
             print(f"{args.package} {args.version}: {'fetched' if new else 'already there'}")
         else:
             for name in args.suites:
