@@ -31,6 +31,8 @@ class Bound:
     bps: float
     what: str
     how: str
+    of_sender: bool = False
+    """Whether it binds what the sender offers, not what the link can carry."""
 
 
 def _wire_bytes(ip_payload: int, mtu: int) -> int:
@@ -120,7 +122,7 @@ def spi_bus(clock_hz: float, payload: int, overhead: int) -> Bound:
 
 def target_rate(bps: float) -> Bound:
     """The rate that was asked for with -b: a measured figure cannot be above it for long."""
-    return Bound(bps, "target rate (-b)", "the sender paces itself to this rate")
+    return Bound(bps, "target rate (-b)", "the sender paces itself to this rate", of_sender=True)
 
 
 TOLERANCE = 0.01

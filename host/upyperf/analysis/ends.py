@@ -61,7 +61,9 @@ def pair_all(
     mode: str, proto: str, board: BoardResult | None, peer: PeerResult | None, exempt: str | None = None
 ) -> list[Direction]:
     """The directions of a run of this mode ("send", "receive", or one of those with both)."""
-    ways: tuple[Way, ...] = ("send",) if mode == "send" else ("receive",) if mode == "receive" else ("send", "receive")
+    ways: tuple[Way, ...] = (
+        ("send",) if mode == "send" else ("receive",) if mode == "receive" else ("send", "receive")
+    )
     return [pair(way, proto, board, peer, exempt) for way in ways]
 
 
@@ -83,7 +85,7 @@ def explain(direction: Direction, proto: str) -> str | None:
                 f"the ends differ by {size} beyond the loss: datagrams at the end of the run were lost "
                 "where no later one shows the gap, or arrived after the receiver had stopped counting"
             )
-        return f"the ends differ by {size}: the receiver counted more than was sent; duplicates, or another sender?"
+        return f"the ends differ by {size}: more was received than sent; duplicates, or another sender?"
     if abs(sender.us - receiver.us) > 0.01 * max(sender.us, receiver.us, 1):
         return (
             f"the ends differ by {size}: they timed the run differently "
@@ -92,6 +94,7 @@ def explain(direction: Direction, proto: str) -> str | None:
         )
     if sender.bytes > receiver.bytes:
         return (
-            f"the ends differ by {size}: data still queued when the test ended; run longer, or use a smaller send buffer"
+            f"the ends differ by {size}: data still queued when the test ended; "
+            "run longer, or use a smaller send buffer"
         )
-    return f"the ends differ by {size} though they timed the run alike: one of them miscounts; please report it"
+    return f"the ends differ by {size} though they timed the run alike: one of them miscounts"

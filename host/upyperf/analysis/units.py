@@ -6,6 +6,7 @@ A figure that is not known is written as a dash, never as zero.
 
 import math
 import re
+from itertools import pairwise
 
 UNKNOWN = "–"
 """How a figure that is not known is written."""
@@ -33,12 +34,8 @@ def rate_bps(size_bytes: float, time_us: float) -> float | None:
 
 def significant(value: float) -> str:
     """Three significant digits without an exponent ("0.05", "9.43", "94.3", "943", "1234")."""
-    for limit, form in ((9.995, "%.2f"), (99.95, "%.1f")):
-        if abs(value) < limit:
-            text = form % value
-            break
-    else:
-        text = "%.0f" % value
+    decimals = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    text = f"{value:.{decimals}f}"
     # "-0.00" is a zero that only looks like a loss.
     return text.lstrip("-") if not text.strip("-0.") else text
 
@@ -162,7 +159,9 @@ def parse_rate(text: str) -> float:
     """
     match = _RATE_RE.fullmatch(text.strip())
     if match is None or (match["unit"] == "B/s"):
-        raise ValueError(f"{text.strip()[:40]!r} is not a rate: write it like '80 Mbit/s', '640k' or '1.5 MByte/s'")
+        raise ValueError(
+            f"{text.strip()[:40]!r} is not a rate: write it like '80 Mbit/s', '640k' or '1.5 MByte/s'"
+        )
     scale: float = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[match["prefix"].lower()]
     if match["unit"].lower().startswith("byte"):
         scale *= 8
@@ -202,7 +201,7 @@ def sparkline(values: list[float], width: int = 20) -> str:
         return ""
     if len(values) > width:
         edges = [i * len(values) // width for i in range(width + 1)]
-        values = [sum(values[a:b]) / (b - a) for a, b in zip(edges, edges[1:], strict=False)]
+        values = [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
     top = max(values)
     if top <= 0:
         return _SPARKS[0] * len(values)
