@@ -53,9 +53,9 @@ def test_a_failure_shows_the_traceback_of_the_board(suite: pytest.Pytester) -> N
 
 def test_the_package_of_the_mpy_variant_is_compiled(suite: pytest.Pytester) -> None:
     text = (
-        "import sys\nfrom iperf import errors\n\nONLY = {'test_path': 'micropython'}\n\n\n"
-        "def test_path():\n    print('loaded from', errors.__file__)\n"
-        "    assert errors.__file__.endswith('.mpy')\n"
+        "import sys\nimport iperf.errors\n\nONLY = {'test_path': 'micropython'}\n\n\n"
+        "def test_path():\n    print('loaded from', iperf.errors.__file__)\n"
+        "    assert iperf.errors.__file__.endswith('.mpy')\n"
     )
     result = run(suite, text)
     result.assert_outcomes(passed=1, failed=1, deselected=1)
