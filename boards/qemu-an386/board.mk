@@ -1,0 +1,1 @@
+MACHINE = an386
