@@ -159,7 +159,7 @@ def rows(bench: Bench, runs: Iterable[RunResult] | None = None) -> list[Row]:
     return [_row(bench, run, way) for run in (bench.runs if runs is None else runs) for way in ways_of(run)]
 
 
-def _clusters(intervals: list[Interval]) -> Iterator[list[Interval]]:
+def clusters(intervals: list[Interval]) -> Iterator[list[Interval]]:
     """Intervals of several streams grouped by their time, each stream at most once in a group."""
     cluster: list[Interval] = []
     seen: set[int] = set()
@@ -185,7 +185,7 @@ def curve(intervals: Iterable[Interval], sender: bool) -> list[Point]:
         return []
     usual = median(i.end_us - i.start_us for i in chosen)
     points = []
-    for group in _clusters(chosen):
+    for group in clusters(chosen):
         longest = max(i.end_us - i.start_us for i in group)
         if longest * 10 < usual:
             continue

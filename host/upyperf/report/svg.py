@@ -9,9 +9,9 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
+import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-
 from upyperf.report.clean import one_line
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -30,7 +30,7 @@ COLOURS = {
 }
 """Names for use in a figure, with the placeholder to hand to matplotlib."""
 
-RC: dict[str, Any] = {
+RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "upyperf",  # the same figure gives the same file
     "text.parse_math": False,  # a "$" in a name is a "$"
@@ -56,7 +56,9 @@ def inline(figure: Figure, prefix: str, title: str, description: str, css_class:
     `prefix` must be unique on the page; title and description are read out by screen readers.
     """
     buffer = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
+    canvas: Any = FigureCanvasSVG(figure)
+    with mpl.rc_context(RC):
+        canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _XLINK)
     root = ET.fromstring(buffer.getvalue())
