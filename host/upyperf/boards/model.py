@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+
+from upyperf.tomlmodel import Table
 
 
 def _regex(text: str) -> str:
@@ -19,12 +21,6 @@ def _regex(text: str) -> str:
 
 Regex = Annotated[str, AfterValidator(_regex)]
 Layer = Literal["socket", "netconn", "raw", "winc1500"]
-
-
-class Table(BaseModel):
-    """Base: an unknown key is a mistake."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class UsbId(Table):
