@@ -86,7 +86,8 @@ def choose(board_ip: str, candidates: Sequence[Interface] | None = None, wanted:
             if wanted in (interface.address, interface.name):
                 assert interface.address is not None
                 return Choice(interface.address, interface.name, "as asked")
-        raise UpyperfError("usage", f"{wanted} is no address or interface of this PC; it has {_listed(usable)}")
+        has = _listed(usable)
+        raise UpyperfError("usage", f"{wanted} is no address or interface of this PC; it has {has}")
     board = ipaddress.IPv4Address(board_ip)
     near = [i for i in usable if i.network and board in i.network]
     if near:

@@ -59,7 +59,7 @@ def ask(link: ExecLink, host: str, port: int, rounds: int = ROUNDS) -> dict[str,
             with contextlib.suppress(ValueError):
                 answers.append(json.loads(line[3:]))
 
-    code = (DATA / "probe.py").read_text(encoding="utf-8")
+    code = (DATA / "board" / "probe.py").read_text(encoding="utf-8")
     code += f"_probe({host!r}, {port}, {rounds}, {TIMEOUT_S})\ndel _probe\n"
     link.exec(code, timeout=TIMEOUT_S * (rounds + 1) + 10, on_line=on_line)
     return answers[-1] if answers else {"ok": False, "text": "the board did not answer the probe"}
@@ -87,7 +87,9 @@ def _gateway_answers(link: ExecLink, gateway: str | None) -> bool | None:
     return bool(answer["ok"]) or answer.get("errno") in (errno.ECONNREFUSED, errno.ECONNRESET)
 
 
-def failure(answer: dict[str, Any], peer_host: str, gateway_answers: Callable[[], bool | None]) -> UpyperfError:
+def failure(
+    answer: dict[str, Any], peer_host: str, gateway_answers: Callable[[], bool | None]
+) -> UpyperfError:
     """The error for a probe that failed: three causes, three texts (field case P17)."""
     number, text = answer.get("errno"), answer.get("text", "")
     if number == errno.ECONNREFUSED:
