@@ -74,7 +74,7 @@ def udp_goodput(line_bps: float, payload: int = 1472, mtu: int = ETHERNET_MTU) -
         pps * payload * 8,
         "wire",
         f"{link_name(line_bps)}, UDP {payload} B",
-        f"{payload} B of payload in {wire} B on the wire, {pps:,.0f} datagrams/s".replace(",", "\u202f"),
+        f"{payload} B of payload in {wire} B on the wire, {pps:.0f} datagrams/s",
     )
 
 

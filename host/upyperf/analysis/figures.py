@@ -210,7 +210,7 @@ def curves(run: RunResult, way: Way) -> tuple[list[Point], list[Point]]:
 
 def warnings(row: Row) -> list[str]:
     """Sentences on what is doubtful about a row: the ends disagree, a figure above its bound."""
-    found = []
+    found: list[str] = []
     said = ends.explain(row.direction, row.run.test.proto)
     if said:
         found.append(said)
@@ -221,6 +221,8 @@ def warnings(row: Row) -> list[str]:
             if not bound.of_sender
             else f"above the {bound.what} of {format_rate(bound.bps)}: the pacing of the sender does not hold"
         )
+    if row.run.test.mode not in _WAYS:
+        found = [f"{row.way}: {line}" for line in found]
     return found
 
 

@@ -11,7 +11,8 @@ from upyperf.report.clean import one_line
 RESULT_FIELDS = (
     "bench", "board", "board_kind", "board_time", "run", "test", "iperf_version", "proto", "mode",
     "direction", "role", "layer", "repeat", "status", "error_kind", "error_text", "started",
-    "board_bits_per_second", "peer_bits_per_second", "delivered_bits_per_second", "difference_percent", "flagged", "exempt",
+    "board_bits_per_second", "peer_bits_per_second", "delivered_bits_per_second", "difference_percent",
+    "flagged", "exempt",
     "board_bytes", "board_seconds", "peer_bytes", "peer_seconds", "jitter_ms", "packets", "lost_packets",
     "lost_percent", "out_of_order", "retries", "enomem", "stall_ms", "bound_bits_per_second", "bound_of",
     "above_bound", "peer_program", "length_bytes", "window_bytes", "parallel", "target_bits_per_second",

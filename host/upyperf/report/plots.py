@@ -1,7 +1,8 @@
 """The plots of a report: rate over time, loss over time, overview bars, repeats.
 
 Each function returns a matplotlib Figure in the placeholder colours of `upyperf.report.svg`; no pyplot,
-so no state is shared and any thread may draw. Sizes in inches at 72 dpi: one point is one CSS pixel.
+so no state is shared. Sizes are in CSS pixels (72 dpi, so that a point is a pixel). Margins are set by hand:
+matplotlib's own layout engines draw every figure twice to find them.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,9 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
 from upyperf.analysis.figures import Point, Row
 from upyperf.analysis.repeats import Summary
 from upyperf.records import Interval
@@ -59,6 +63,68 @@ def rate_unit(highest_bps: float) -> tuple[str, float]:
         if highest_bps >= scale:
             return unit, scale
     return "bit/s", 1.0
+
+
+_WIDE, _NARROW = 720, 360
+
+
+def _figure(
+    narrow: bool, height: float, left: float, top: float, rows: Sequence[float] = (1,)
+) -> tuple[Figure, Any]:
+    """A figure with one axes per row, below each other; height and margins in pixels."""
+    width, right, bottom = (_NARROW if narrow else _WIDE), 14, 34
+    figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+    axes = figure.subplots(
+        len(rows),
+        1,
+        sharex=True,
+        squeeze=False,
+        gridspec_kw={
+            "height_ratios": rows,
+            "left": left / width,
+            "right": 1 - right / width,
+            "top": 1 - top / height,
+            "bottom": bottom / height,
+            "hspace": 0.16,
+        },
+    )
+    return figure, axes[:, 0]
+
+
+def _label_margin(labels: Sequence[str]) -> float:
+    """Pixels that the longest label takes: a digit or lower-case letter of the font is about 0.6 em wide."""
+    size: float = RC["font.size"]
+    return 12 + 0.6 * size * max(len(label) for label in labels)
+
+
+def _legend(axes: Any, handles: Sequence[Any] | None = None) -> None:
+    """Above the plot, so that it hides nothing, and from the left edge, so that it fits a phone."""
+    axes.legend(
+        **({"handles": handles} if handles else {}),
+        loc="upper left",
+        bbox_to_anchor=(0, 1.0),
+        bbox_transform=axes.figure.transFigure,
+        ncols=3,
+        frameon=False,
+        borderaxespad=0.2,
+        handlelength=1.8,
+        columnspacing=1.4,
+    )
+
+
+def _bar_axes(labels: Sequence[str], narrow: bool) -> tuple[Figure, Any]:
+    """Axes with one named line per label, the first at the top."""
+    margin = min(_label_margin(labels), 0.45 * (_NARROW if narrow else _WIDE))
+    figure, (axes,) = _figure(narrow, 64 + 30 * len(labels), margin, 26)
+    axes.set_yticks(range(len(labels)), labels)
+    for tick in axes.get_yticklabels():
+        tick.set_color(COLOURS["fg"])
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.grid(axis="x", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    return figure, axes
 
 
 def _draw(axes: Any, points: Sequence[Point], scale: float, colour: str, label: str, dashed: bool) -> None:
@@ -116,12 +182,8 @@ def curve_figure(
     with mpl.rc_context(RC):
         loss = _loss_points(received)
         with_loss = any(p.bps > 0 for p in loss)
-        size = (5.0 if narrow else 10.0, 3.3 if with_loss else 2.6)
-        figure = Figure(figsize=size, dpi=72, layout="constrained")
-        if with_loss:
-            axes, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
-        else:
-            axes, below = figure.subplots(), None
+        figure, panels = _figure(narrow, 250 if with_loss else 200, 52, 24, (3, 1) if with_loss else (1,))
+        axes, below = panels[0], panels[1] if with_loss else None
         highest = max((p.bps for p in (*board, *peer)), default=1.0)
         unit, scale = rate_unit(highest)
         # The board below, the peer dashed above it: where both agree, both stay visible.
@@ -143,7 +205,7 @@ def curve_figure(
         axes.set_ylabel(unit)
         axes.grid(axis="y", linewidth=0.6)
         axes.tick_params(length=3)
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, frameon=False, borderaxespad=0.2)
+        _legend(axes)
         if below is not None:
             shrunk = shrink(loss)
             below.stairs(shrunk.high, shrunk.edges, color=COLOURS["bad"], fill=True, alpha=0.75)
@@ -158,12 +220,10 @@ def curve_figure(
 def overview_figure(rows: Sequence[Row], labels: Sequence[str], narrow: bool = False) -> Figure:
     """One pair of bars for each row, board above peer, with a mark at the bound where it is near."""
     with mpl.rc_context(RC):
-        figure = Figure(
-            figsize=(5.0 if narrow else 10.0, 0.75 + 0.42 * len(rows)), dpi=72, layout="constrained"
-        )
-        axes = figure.subplots()
+        figure, axes = _bar_axes(labels, narrow)
         highest = max((v for r in rows for v in (r.board_bps, r.peer_bps) if v is not None), default=1.0)
         unit, scale = rate_unit(highest)
+        marked = False
         for n, row in enumerate(rows):
             for shift, value, colour in (
                 (-0.19, row.board_bps, COLOURS["board"]),
@@ -173,49 +233,36 @@ def overview_figure(rows: Sequence[Row], labels: Sequence[str], narrow: bool = F
                     axes.barh(n + shift, value / scale, height=0.34, color=colour)
             if row.board_bps is None and row.peer_bps is None:
                 axes.text(0, n, "  no figure", va="center", color=COLOURS["muted"])
-            if row.bound is not None and row.bound.bps < 1.3 * highest:
+            elif row.bound is not None and row.bound.bps < 1.3 * highest:
                 place = row.bound.bps / scale
                 axes.plot([place, place], [n - 0.42, n + 0.42], color=COLOURS["bound"], linewidth=1.6)
-        axes.set_yticks(range(len(rows)), labels)
-        for tick in axes.get_yticklabels():
-            tick.set_color(COLOURS["fg"])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlim(0, highest / scale * 1.08)
+                marked = True
+        axes.set_xlim(0, max(highest / scale, 1e-9) * 1.08)
         axes.set_xlabel(unit)
-        axes.grid(axis="x", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
+        handles: list[Any] = [Patch(color=COLOURS[end], label=end) for end in ("board", "peer")]
+        if marked:
+            handles.append(Line2D([], [], color=COLOURS["bound"], linewidth=1.6, label="bound"))
+        _legend(axes, handles)
         return figure
 
 
 def repeats_figure(names: Sequence[str], summaries: Sequence[Summary], narrow: bool = False) -> Figure:
     """Every repeat as a dot, the mean with its 95 % interval as a bar, the median as a line."""
     with mpl.rc_context(RC):
-        figure = Figure(
-            figsize=(5.0 if narrow else 10.0, 0.75 + 0.42 * len(names)), dpi=72, layout="constrained"
-        )
-        axes = figure.subplots()
+        figure, axes = _bar_axes(names, narrow)
         unit, scale = rate_unit(max(s.high for s in summaries))
-        for n, summary in enumerate(summaries):
-            if summary.ci is not None:
-                axes.plot(
-                    [v / scale for v in summary.ci], [n, n], color=COLOURS["peer"], linewidth=5, alpha=0.55
-                )
-            place = summary.median / scale
-            axes.plot([place, place], [n - 0.25, n + 0.25], color=COLOURS["fg"], linewidth=1.2)
-            axes.plot(
-                [v / scale for v in summary.values],
-                [n] * summary.n,
-                "o",
-                color=COLOURS["board"],
-                markersize=4,
-            )
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlim(left=0)
+        for n, s in enumerate(summaries):
+            if s.ci is not None:
+                axes.plot([v / scale for v in s.ci], [n, n], color=COLOURS["peer"], linewidth=6, alpha=0.55)
+            place = s.median / scale
+            axes.plot([place, place], [n - 0.28, n + 0.28], color=COLOURS["fg"], linewidth=1.2)
+            axes.plot([v / scale for v in s.values], [n] * s.n, "o", color=COLOURS["board"], markersize=4)
+        axes.set_xlim(0, max(max(s.high for s in summaries) / scale, 1e-9) * 1.05)
         axes.set_xlabel(unit)
-        axes.grid(axis="x", linewidth=0.6)
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
+        handles = [
+            Line2D([], [], color=COLOURS["board"], marker="o", markersize=4, linewidth=0, label="run"),
+            Line2D([], [], color=COLOURS["peer"], linewidth=6, alpha=0.55, label="95 % CI of the mean"),
+            Line2D([], [], color=COLOURS["fg"], linewidth=1.2, label="median"),
+        ]
+        _legend(axes, handles)
         return figure

@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+
 from upyperf.report.clean import one_line
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -35,7 +36,10 @@ RC: Any = {
     "svg.hashsalt": "upyperf",  # the same figure gives the same file
     "text.parse_math": False,  # a "$" in a name is a "$"
     "font.family": "sans-serif",
-    "font.size": 9.0,
+    "font.size": 10.0,
+    "figure.facecolor": "none",  # the page's own ground shows, light or dark
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
     "axes.edgecolor": COLOURS["muted"],
     "axes.labelcolor": COLOURS["muted"],
     "axes.titlecolor": COLOURS["fg"],

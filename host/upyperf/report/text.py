@@ -6,6 +6,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
 from upyperf.analysis import figures, units
 from upyperf.analysis.figures import Row
 from upyperf.analysis.repeats import summarise
