@@ -29,14 +29,14 @@ class Engine:
 
     poller     of the layer
     time_us    length of the test, 0 = no limit;  omit_us: left out at its start
-    quota      bytes to send over all flows, 0 = no limit
+    quota      bytes over all flows of one direction, 0 = no limit
     interval_us, on_row   0 = no rows; on_row(row) is called for each when live output was asked for
-    control, on_control   Sock watched beside the data; on_control() returns True to end the run
+    watch      pairs (sock, call) watched beside the data: call() returns True to end the run
     idle_us    end with reason "idle" when no byte moved on any flow for so long, 0 = never
     """
 
     def __init__(self, poller, flows, time_us=0, omit_us=0, quota=0, interval_us=0, rows=64, on_row=None,
-                 control=None, on_control=None, idle_us=0):  # fmt: skip
+                 watch=(), idle_us=0):  # fmt: skip
         self.poller = poller
         self.flows = flows
         self.time_us = time_us
@@ -45,8 +45,7 @@ class Engine:
         self.interval_us = interval_us
         self.ring = Ring(rows if interval_us else 1)
         self.on_row = on_row
-        self.control = control
-        self.on_control = on_control
+        self.watch = watch
         self.idle_us = idle_us
         self.clock = clock.Elapsed()
         self.omitting = omit_us > 0
@@ -71,8 +70,8 @@ class Engine:
                 f.begin(f.p[hot.P_GAP] * n // max(1, len(self.flows)) if f.paced else 0)
                 n += 1
             self.poller.register(f.sock, 0 if f.sender else POLLIN)
-        if self.control is not None:
-            self.poller.register(self.control, POLLIN)
+        for s, _ in self.watch:
+            self.poller.register(s, POLLIN)
         self._set_next_row()
 
     def run(self):
@@ -112,7 +111,7 @@ class Engine:
             if f.done:
                 continue
             alive = True
-            if f.sender and self.quota and self._cap(f):
+            if self.quota and self._cap(f):
                 self.reason = "quota"
                 return True
             k = f.step(t_end, _SPIN_US if single else 0, MANY if single else _OPS)
@@ -147,10 +146,10 @@ class Engine:
                 if left > 0 and wait < _SLICE_US and not single:
                     clock.sleep_us(left)
                 ms = 0
-        if not busy or self._watch(now):
+        if not busy or self._watch_due(now):
             self.poller.wait(ms)
-            if self.control is not None and self.control.ready:
-                if self.on_control():
+            for s, call in self.watch:
+                if s.ready and call():
                     ck.update()
                     self.reason = "control"
                     return True
@@ -159,19 +158,27 @@ class Engine:
         return False
 
     def finish(self):
-        """Last rows, and the streams' end time."""
-        self.clock.update()
+        """Last rows, and the streams' end time; the sockets leave the poller."""
+        ck = self.clock
+        ck.update()
+        for f in self.flows:
+            self.poller.unregister(f.sock)
+        for s, _ in self.watch:
+            self.poller.unregister(s)
         if self.interval_us:
-            self._rows()
+            # no row for the moment between the last data and the end
+            rest = (ck.s - self._row_s) * 1000000 + ck.us - self._row_us
+            if rest * 10 > self.interval_us or any(f.since_mark(hot.C_BYTES) for f in self.flows):
+                self._rows()
         for f in self.flows:
             if not f.end_us:
                 f.end_us = self.clock.total_us()
 
     # -- parts
 
-    def _watch(self, now):
-        """While data flow without a pause: look at the control connection once in a slice."""
-        if self.control is None:
+    def _watch_due(self, now):
+        """While data flow without a pause: look at the watched sockets once in a slice."""
+        if not self.watch:
             return False
         if clock.ticks_diff(now, self._watched) < _SLICE_US and self._watched:
             return False
@@ -185,10 +192,10 @@ class Engine:
         return self.clock.until(limit // 1000000, limit % 1000000, _SLICE_US)
 
     def _cap(self, f):
-        """Bound the next slice of a sender by what is left of the quota; True when nothing is."""
+        """Bound the next slice by what is left of the quota in its direction; True when nothing is."""
         left = self.quota
         for g in self.flows:
-            if g.sender:
+            if g.sender == f.sender:
                 left -= g.total(hot.C_BYTES)
         if self.omitting:
             left = MANY
@@ -236,7 +243,7 @@ class Engine:
                 hi -= 1
             m = f.since_mark
             self.ring.put(f.id, f.sender, self.omitting, self._row_s, self._row_us, s, us, hi, lo,
-                          m(hot.C_PKTS), m(hot.C_LOST), m(hot.C_OOO), f.jitter_us(), m(hot.C_RETRY),
+                          m(f.counted), m(hot.C_LOST), m(hot.C_OOO), f.jitter_us(), m(hot.C_RETRY),
                           m(hot.C_NOMEM))  # fmt: skip
             f.mark()
             if self.on_row is not None:

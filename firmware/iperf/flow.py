@@ -47,6 +47,8 @@ class Flow:
         self.code = hot.BLOCK
         self.end_us = 0  # when it ended, on the engine's clock; 0 while it runs
         self.rate = rate
+        # a receiver's datagrams are those that the sender is known to have sent, as iperf counts them
+        self.counted = hot.C_PKTS if sender else hot.C_SPAN
         self.p = None
         self.u = None
         if sender:
@@ -177,7 +179,7 @@ class Flow:
         t = self.total
         return {
             "id": self.id, "sender": self.sender, "bytes": t(hot.C_BYTES), "us": us,
-            "packets": t(hot.C_PKTS), "lost": t(hot.C_LOST), "ooo": t(hot.C_OOO), "dup": t(hot.C_DUP),
+            "packets": t(self.counted), "lost": t(hot.C_LOST), "ooo": t(hot.C_OOO), "dup": t(hot.C_DUP),
             "jitter_us": self.jitter_us(), "retries": t(hot.C_RETRY), "enomem": t(hot.C_NOMEM),
             "stall_us": t(hot.C_STALL), "peer": None,
         }  # fmt: skip
