@@ -17,7 +17,7 @@ MAKEFLAGS += --no-print-directory
 
 help: ## list the targets
 	@echo 'make bench [BOARD=unix] [PLAN=name] [TIME=seconds] [PORT=/dev/ttyACM0] [SERVER=host] [ARGS=...]'
-	@sed -n 's/^\([a-z]*\):.*## /  make \1: /p' Makefile | column -t -s: -o '  '
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: ## create .venv with pinned packages and install what the system lacks
 	@tools/setup.sh bench

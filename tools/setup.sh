@@ -36,10 +36,11 @@ missing_packages() {
 
 ready() { [[ -x $venv/bin/python && -f $stamp && $(<"$stamp") == "$(fingerprint)" ]]; }
 
-# Prints the first Python from 3.11 on. A name may be there and still not run (pyenv's shims).
+# Prints the first Python from 3.11 on ($PYTHON alone where it is set). A name may be there and
+# still not run (pyenv's shims).
 find_python() {
     local name
-    for name in ${PYTHON:-} python3 python3.13 python3.12 python3.11; do
+    for name in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
         if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             command -v "$name"
             return
@@ -76,6 +77,7 @@ apt_install() {
 system_packages() {
     local python packages essential=()
     python=$(find_python) || python=
+    [[ -n $python || -z ${PYTHON:-} ]] || die "PYTHON=$PYTHON is not a Python from 3.11 on"
     read -ra essential <<<"$(venv_package "$python" | xargs)"
     read -ra packages <<<"$(missing_packages | xargs)"
     ((${#essential[@]} + ${#packages[@]} == 0)) && return

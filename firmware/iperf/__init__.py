@@ -48,8 +48,12 @@ def _role(version, role):
     return getattr(getattr(__import__(name + "." + role), "v%d" % version), role)
 
 
-def __getattr__(name):
-    if name in ("Client", "Server", "TestResult"):
-        raise AttributeError("this is upyperf's iperf, not iperf3-python: use iperf.%s(...)"
-                             % ("server" if name == "Server" else "client"))  # fmt: skip
-    raise AttributeError("module 'iperf' has no attribute '%s'" % name)
+def Client(*args, **kw):
+    """The class of iperf3-python, which this is not: says what to call (micropython-lib#776)."""
+    from iperf.errors import IperfError
+
+    raise IperfError("usage", "this is upyperf's iperf, not iperf3-python: call iperf.client(host, udp=True, …) "
+                     "or iperf.server(…)")  # fmt: skip
+
+
+Server = TestResult = Client

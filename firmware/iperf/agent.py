@@ -35,7 +35,7 @@ class _Run:
         """What follows the test itself: intervals (unless sent live), result, error, done."""
         if self.result is not None:
             if not live:
-                for row in _intervals(self.result):
+                for row in self.result.intervals:
                     self.say(out, "interval", row)
             fields = _without_intervals(self.result)
             self.say(out, "result", fields)
@@ -47,17 +47,8 @@ class _Run:
         self.say(out, "done", {"status": status, "records": out.seq + 1})
 
 
-def _intervals(result):
-    # A result may offer its rows one by one, so that a long test needs no long list.
-    rows = getattr(result, "interval_rows", None)
-    return rows() if rows else result.to_dict()["intervals"]
-
-
 def _without_intervals(result):
-    try:
-        fields = result.to_dict(intervals=False)
-    except TypeError:
-        fields = result.to_dict()
+    fields = result.to_dict()
     fields.pop("intervals", None)
     return fields
 
@@ -100,23 +91,30 @@ def _do(run, job, out):
         run.say(out, kind, fields)
 
     options["on_event"] = on_event
-    # iperf's own text lines would come between the frames and cost time on the wire.
-    options["quiet"] = True
+    options["live"] = live
+    free = _free()
     if role == "client":
         host = options.pop("host", None)
         if not host:
             raise IperfError("usage", "the job names no host")
         run.result = iperf.client(host, **options)
     else:
-        run.result = iperf.server(**options)
+        served = iperf.server(**options)
+        run.result = served[-1] if served else None
+    if run.result is not None and run.result.heap is None and free is not None:
+        run.result.heap = {"free_before": free, "free_after": _free()}
     return live
+
+
+def _free():
+    gc.collect()
+    return gc.mem_free() if hasattr(gc, "mem_free") else None
 
 
 def run(text):
     """Run the job (JSON text) and send its records."""
     global _last
     _last = None
-    gc.collect()
     out = Writer()
     run = _Run(None)
     live = False
@@ -165,14 +163,13 @@ def info():
 
 
 def _board():
-    gc.collect()
     implementation = sys.implementation
     fields = {
         "micropython": _version(implementation),
         "machine": getattr(implementation, "_machine", sys.platform),
         "platform": sys.platform,
         "mpy": getattr(implementation, "_mpy", None),
-        "heap_free": gc.mem_free() if hasattr(gc, "mem_free") else None,
+        "heap_free": _free(),
         "heap_alloc": gc.mem_alloc() if hasattr(gc, "mem_alloc") else None,
         "freq_hz": _frequency(),
         "unique_id": _unique_id(),

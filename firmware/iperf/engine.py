@@ -29,14 +29,17 @@ class Engine:
 
     poller     of the layer
     time_us    length of the test, 0 = no limit;  omit_us: left out at its start
-    quota      bytes to send over all flows, 0 = no limit
+    quota      bytes over all flows of one direction, 0 = no limit
     interval_us, on_row   0 = no rows; on_row(row) is called for each when live output was asked for
-    control, on_control   Sock watched beside the data; on_control() returns True to end the run
+    watch      pairs (sock, call) watched beside the data: call() returns True to end the run
     idle_us    end with reason "idle" when no byte moved on any flow for so long, 0 = never
+
+    Attributes: slice_us, longest time of one turn of a flow; at, the flow that moved last (the one whose
+    socket raised, when slice() raises OSError).
     """
 
     def __init__(self, poller, flows, time_us=0, omit_us=0, quota=0, interval_us=0, rows=64, on_row=None,
-                 control=None, on_control=None, idle_us=0):  # fmt: skip
+                 watch=(), idle_us=0):  # fmt: skip
         self.poller = poller
         self.flows = flows
         self.time_us = time_us
@@ -45,12 +48,14 @@ class Engine:
         self.interval_us = interval_us
         self.ring = Ring(rows if interval_us else 1)
         self.on_row = on_row
-        self.control = control
-        self.on_control = on_control
+        self.watch = watch
         self.idle_us = idle_us
         self.clock = clock.Elapsed()
         self.omitting = omit_us > 0
         self.reason = None
+        self.slice_us = _SLICE_US
+        self.at = None
+        self._live = 0
         self._watched = 0
         self._row_s = 0
         self._row_us = 0
@@ -64,15 +69,16 @@ class Engine:
     def start(self):
         """Start the clock; senders may send from here on."""
         self.clock.start()
+        self._live = len(self.flows)
         n = 0
         for f in self.flows:
             if f.sender:
                 # parallel paced streams take turns instead of sending all at once
                 f.begin(f.p[hot.P_GAP] * n // max(1, len(self.flows)) if f.paced else 0)
                 n += 1
-            self.poller.register(f.sock, 0 if f.sender else POLLIN)
-        if self.control is not None:
-            self.poller.register(self.control, POLLIN)
+            self._listen(f)
+        for s, _ in self.watch:
+            self.poller.register(s, POLLIN)
         self._set_next_row()
 
     def run(self):
@@ -83,6 +89,20 @@ class Engine:
             pass
         self.finish()
         return self.reason
+
+    def add(self, f):
+        """Let one more flow join the running test."""
+        self.clock.update()
+        f.start_us = self.clock.total_us()
+        self.flows.append(f)
+        self._live += 1
+        f.begin()
+        self._listen(f)
+
+    def end(self, f):
+        """End one flow, the others go on."""
+        if not f.done:
+            self._ended(f, hot.EOF)
 
     def slice(self):
         """One round over all flows; True when the run is over."""
@@ -102,19 +122,23 @@ class Engine:
                 return False
             if to_row < left:
                 left = to_row
-        t_end = clock.ticks_add(now, left if left < _SLICE_US else _SLICE_US)
+        t_end = clock.ticks_add(now, left if left < self.slice_us else self.slice_us)
         flows = self.flows
-        single = len(flows) == 1
+        single = self._live == 1
         wait = _SLICE_US
         busy = False
-        alive = False
+        alive = 0
         for f in flows:
             if f.done:
                 continue
-            alive = True
-            if f.sender and self.quota and self._cap(f):
+            alive += 1
+            if self.quota and self._cap(f):
                 self.reason = "quota"
                 return True
+            if f.quota and f.cap(f.quota - f.total(hot.C_BYTES)):
+                self._ended(f, hot.QUOTA)
+                continue
+            self.at = f
             k = f.step(t_end, _SPIN_US if single else 0, MANY if single else _OPS)
             if k == hot.WAIT:
                 if f.p[hot.P_WAIT] < wait:
@@ -122,7 +146,7 @@ class Engine:
             elif k == hot.BLOCK:
                 if f.sender and not f.want:
                     f.want = True
-                    self.poller.modify(f.sock, POLLOUT)
+                    self._listen(f)
             elif k == hot.EOF or k == hot.FIN:
                 self._ended(f, k)
             elif k == hot.NOMEM:
@@ -130,9 +154,10 @@ class Engine:
                     wait = 1000
             else:
                 busy = True
-            if f.want and k != hot.BLOCK:
+            if f.want and k != hot.BLOCK and not f.done:
                 f.want = False
-                self.poller.modify(f.sock, 0)
+                self._listen(f)
+        self._live = alive
         if not alive:
             self.reason = "fin" if self.flows and self.flows[0].fin else "eof"
             return True
@@ -147,10 +172,10 @@ class Engine:
                 if left > 0 and wait < _SLICE_US and not single:
                     clock.sleep_us(left)
                 ms = 0
-        if not busy or self._watch(now):
+        if not busy or self._watch_due(now):
             self.poller.wait(ms)
-            if self.control is not None and self.control.ready:
-                if self.on_control():
+            for s, call in self.watch:
+                if s.ready and call():
                     ck.update()
                     self.reason = "control"
                     return True
@@ -159,19 +184,27 @@ class Engine:
         return False
 
     def finish(self):
-        """Last rows, and the streams' end time."""
-        self.clock.update()
+        """Last rows, and the streams' end time; the sockets leave the poller."""
+        ck = self.clock
+        ck.update()
+        for f in self.flows:
+            self.poller.unregister(f.sock)
+        for s, _ in self.watch:
+            self.poller.unregister(s)
         if self.interval_us:
-            self._rows()
+            # no row for the moment between the last data and the end
+            rest = (ck.s - self._row_s) * 1000000 + ck.us - self._row_us
+            if rest * 10 > self.interval_us or any(f.since_mark(hot.C_BYTES) for f in self.flows):
+                self._rows()
         for f in self.flows:
             if not f.end_us:
                 f.end_us = self.clock.total_us()
 
     # -- parts
 
-    def _watch(self, now):
-        """While data flow without a pause: look at the control connection once in a slice."""
-        if self.control is None:
+    def _watch_due(self, now):
+        """While data flow without a pause: look at the watched sockets once in a slice."""
+        if not self.watch:
             return False
         if clock.ticks_diff(now, self._watched) < _SLICE_US and self._watched:
             return False
@@ -185,26 +218,35 @@ class Engine:
         return self.clock.until(limit // 1000000, limit % 1000000, _SLICE_US)
 
     def _cap(self, f):
-        """Bound the next slice of a sender by what is left of the quota; True when nothing is."""
+        """Bound the next slice by what is left of the quota in its direction; True when nothing is."""
         left = self.quota
         for g in self.flows:
-            if g.sender:
+            if g.sender == f.sender:
                 left -= g.total(hot.C_BYTES)
-        if self.omitting:
-            left = MANY
-        elif left <= 0:
-            return True
-        f.limit = left if left < MANY else MANY
-        if f.header is not None:
-            f.ops = (f.limit + len(f.buf) - 1) // len(f.buf)
-        return False
+        return f.cap(MANY if self.omitting else left)
+
+    def _listen(self, f):
+        """Tell the poller what the flows of f's socket (two may share one) wait for."""
+        flags = 0
+        alive = False
+        for g in self.flows:
+            if g.sock is f.sock and not g.done:
+                alive = True
+                if not g.sender:
+                    flags |= POLLIN
+                elif g.want:
+                    flags |= POLLOUT
+        if alive:
+            self.poller.register(f.sock, flags)
+        else:
+            self.poller.unregister(f.sock)
 
     def _ended(self, f, k):
         f.done = True
         f.fin = k == hot.FIN
         self.clock.update()
         f.end_us = self.clock.total_us()
-        self.poller.unregister(f.sock)
+        self._listen(f)
 
     def _end_omit(self):
         if self.interval_us:
@@ -235,8 +277,10 @@ class Engine:
                 lo += 0x20000000
                 hi -= 1
             m = f.since_mark
+            if f.done and not hi and not lo and not m(f.counted):
+                continue
             self.ring.put(f.id, f.sender, self.omitting, self._row_s, self._row_us, s, us, hi, lo,
-                          m(hot.C_PKTS), m(hot.C_LOST), m(hot.C_OOO), f.jitter_us(), m(hot.C_RETRY),
+                          m(f.counted), m(hot.C_LOST), m(hot.C_OOO), f.jitter_us(), m(hot.C_RETRY),
                           m(hot.C_NOMEM))  # fmt: skip
             f.mark()
             if self.on_row is not None:

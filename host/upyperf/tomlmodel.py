@@ -8,11 +8,17 @@ import typing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from upyperf.errors import UpyperfError
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class Table(BaseModel):
+    """Base of what a TOML file says: an unknown key is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ _EINPROGRESS = (115, 119, 11, 114, 10035)
 _EISCONN = (106, 127)
 _REFUSED = (111, 104, 103)
 _NOROUTE = (113, 101, 118, 114)
+_AGAIN = (11, 110, 35)
 
 
 def caps():
@@ -50,7 +51,8 @@ def counters():
 
 class Sock:
     """A connected, non-blocking socket. On MicroPython `write` and `readinto` are the port's own
-    methods: no Python frame stands between the hot loop and the C code."""
+    methods: no Python frame stands between the hot loop and the C code. They are stream methods, which
+    repeat until the buffer is done: **a datagram's buffer must have exactly the datagram's length**."""
 
     def __init__(self, s, remote=None):
         self.s = self.poll_obj = s
@@ -83,6 +85,20 @@ class Sock:
             except BlockingIOError:
                 return None
 
+    def recv_datagram(self, most):
+        """One datagram as bytes (allocates: for handshakes), or None. `readinto` will not do here:
+        MicroPython's goes on reading until the buffer is full, into the next datagram."""
+        try:
+            return self.s.recv(most)
+        except OSError as e:
+            if _errno(e) in _AGAIN:
+                return None
+            raise
+
+    def configure(self, cfg):
+        """Set cfg's options on an accepted connection. Raises IperfError unsupported."""
+        _set_options(self.s, cfg, True)
+
     def shutdown_write(self):
         """Half-close, where the port can: MicroPython's sockets cannot. Returns True when it did."""
         try:
@@ -106,9 +122,11 @@ class Poller:
         self._wait = self.p.ipoll if hasattr(self.p, "ipoll") else self.p.poll
 
     def register(self, sock, flags):
+        """Watch sock for these flags; again: for these instead."""
         self.p.register(sock.poll_obj, flags)
-        sock.ready = 0
-        self.socks.append(sock)
+        if sock not in self.socks:
+            sock.ready = 0
+            self.socks.append(sock)
 
     def modify(self, sock, flags):
         self.p.modify(sock.poll_obj, flags)
@@ -150,7 +168,7 @@ class Listener:
         try:
             s, addr = self.s.accept()
         except OSError as e:
-            if e.args and e.args[0] in (11, 110, 35):
+            if _errno(e) in _AGAIN:
                 return None
             raise
         _set_options(s, self.cfg, True)
@@ -180,7 +198,7 @@ class UdpServer:
                 return n, addr
             return self.s.recvfrom_into(buf)
         except OSError as e:
-            if e.args and e.args[0] in (11, 110, 35):
+            if _errno(e) in _AGAIN:
                 return None
             raise
 

@@ -25,10 +25,12 @@ ETHERNET_MTU = 1500
 class Bound:
     """One upper bound.
 
-    `bps` is in bit/s of payload; `what` names what binds; `how` is the arithmetic in words.
+    `bps` is in bit/s of payload; `short` (for a column) and `what` name what binds; `how` is the
+    arithmetic in words.
     """
 
     bps: float
+    short: str
     what: str
     how: str
     of_sender: bool = False
@@ -70,8 +72,9 @@ def udp_goodput(line_bps: float, payload: int = 1472, mtu: int = ETHERNET_MTU) -
     wire = _wire_bytes(payload + UDP_HEADER, mtu)
     return Bound(
         pps * payload * 8,
+        "wire",
         f"{link_name(line_bps)}, UDP {payload} B",
-        f"{payload} B of payload in {wire} B on the wire, {pps:,.0f} datagrams/s".replace(",", "\u202f"),
+        f"{payload} B of payload in {wire} B on the wire, {pps:.0f} datagrams/s",
     )
 
 
@@ -87,6 +90,7 @@ def tcp_goodput(line_bps: float, mss: int = 1460, *, timestamps: bool = False) -
     wire = max(ETHERNET_MIN_PAYLOAD, mss + TCP_HEADER + IPV4_HEADER) + ETHERNET_OVERHEAD
     return Bound(
         line_bps * payload / wire,
+        "wire",
         f"{link_name(line_bps)}, TCP" + (" with time stamps" if timestamps else ""),
         f"{payload} B of payload in {wire} B on the wire",
     )
@@ -101,6 +105,7 @@ def window_rtt(window_bytes: int, rtt_us: float) -> Bound:
         raise ValueError("a round trip takes more than 0 µs")
     return Bound(
         window_bytes * 8e6 / rtt_us,
+        "window/RTT",
         "window / RTT",
         f"{window_bytes} B every {rtt_us / 1000:g} ms",
     )
@@ -115,6 +120,7 @@ def spi_bus(clock_hz: float, payload: int, overhead: int) -> Bound:
         raise ValueError("payload must be at least 1 B and overhead not negative")
     return Bound(
         clock_hz * payload / (payload + overhead),
+        "SPI",
         f"SPI at {clock_hz / 1e6:g} MHz",
         f"{payload} B of payload in {payload + overhead} B on the bus",
     )
@@ -122,7 +128,7 @@ def spi_bus(clock_hz: float, payload: int, overhead: int) -> Bound:
 
 def target_rate(bps: float) -> Bound:
     """The rate that was asked for with -b: a measured figure cannot be above it for long."""
-    return Bound(bps, "target rate (-b)", "the sender paces itself to this rate", of_sender=True)
+    return Bound(bps, "-b", "target rate (-b)", "the sender paces itself to this rate", of_sender=True)
 
 
 TOLERANCE = 0.01

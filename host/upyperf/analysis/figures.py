@@ -159,7 +159,7 @@ def rows(bench: Bench, runs: Iterable[RunResult] | None = None) -> list[Row]:
     return [_row(bench, run, way) for run in (bench.runs if runs is None else runs) for way in ways_of(run)]
 
 
-def _clusters(intervals: list[Interval]) -> Iterator[list[Interval]]:
+def clusters(intervals: list[Interval]) -> Iterator[list[Interval]]:
     """Intervals of several streams grouped by their time, each stream at most once in a group."""
     cluster: list[Interval] = []
     seen: set[int] = set()
@@ -185,7 +185,7 @@ def curve(intervals: Iterable[Interval], sender: bool) -> list[Point]:
         return []
     usual = median(i.end_us - i.start_us for i in chosen)
     points = []
-    for group in _clusters(chosen):
+    for group in clusters(chosen):
         longest = max(i.end_us - i.start_us for i in group)
         if longest * 10 < usual:
             continue
@@ -210,7 +210,7 @@ def curves(run: RunResult, way: Way) -> tuple[list[Point], list[Point]]:
 
 def warnings(row: Row) -> list[str]:
     """Sentences on what is doubtful about a row: the ends disagree, a figure above its bound."""
-    found = []
+    found: list[str] = []
     said = ends.explain(row.direction, row.run.test.proto)
     if said:
         found.append(said)
@@ -221,6 +221,8 @@ def warnings(row: Row) -> list[str]:
             if not bound.of_sender
             else f"above the {bound.what} of {format_rate(bound.bps)}: the pacing of the sender does not hold"
         )
+    if row.run.test.mode not in _WAYS:
+        found = [f"{row.way}: {line}" for line in found]
     return found
 
 

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+
+from upyperf.tomlmodel import Table
 
 
 def _regex(text: str) -> str:
@@ -19,12 +21,6 @@ def _regex(text: str) -> str:
 
 Regex = Annotated[str, AfterValidator(_regex)]
 Layer = Literal["socket", "netconn", "raw", "winc1500"]
-
-
-class Table(BaseModel):
-    """Base: an unknown key is a mistake."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class UsbId(Table):
@@ -69,6 +65,8 @@ class Nic(Table):
     """Nominal rate of the link, Mbit/s."""
     timeout_s: float = Field(default=30.0, gt=0, le=600)
     """How long link and address may take, in s (Wi-Fi with DHCP takes up to 60)."""
+    link_down: list[int] = Field(default_factory=lambda: [0])
+    """Values of nic.status() that mean "no link" (LAN; the port's documentation tells)."""
 
     @model_validator(mode="after")
     def _creatable(self) -> Nic:

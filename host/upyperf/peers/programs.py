@@ -44,7 +44,7 @@ def _version_of(path: str, generation: int) -> str | None:
     # iperf 2.0 says its version on stderr, the others on stdout.
     try:
         done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL
+            [path, "--version"], capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
+import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
@@ -30,12 +31,15 @@ COLOURS = {
 }
 """Names for use in a figure, with the placeholder to hand to matplotlib."""
 
-RC: dict[str, Any] = {
+RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "upyperf",  # the same figure gives the same file
     "text.parse_math": False,  # a "$" in a name is a "$"
     "font.family": "sans-serif",
-    "font.size": 9.0,
+    "font.size": 10.0,
+    "figure.facecolor": "none",  # the page's own ground shows, light or dark
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
     "axes.edgecolor": COLOURS["muted"],
     "axes.labelcolor": COLOURS["muted"],
     "axes.titlecolor": COLOURS["fg"],
@@ -56,7 +60,9 @@ def inline(figure: Figure, prefix: str, title: str, description: str, css_class:
     `prefix` must be unique on the page; title and description are read out by screen readers.
     """
     buffer = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
+    canvas: Any = FigureCanvasSVG(figure)
+    with mpl.rc_context(RC):
+        canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _XLINK)
     root = ET.fromstring(buffer.getvalue())

@@ -23,7 +23,10 @@ from upyperf.records import (
     Test,
 )
 
-HOSTILE = "</script><script>alert(1)</script>\x1b[31m\x04\x00 & \"q\" 'a' | `x` $x_1$ {{ 7*7 }} \u202e\ud800 =1+1 漢"
+HOSTILE = (
+    "</script><script>alert(1)</script>\x1b[31m\x04\x00 & \"q\" 'a' | `x` $x_1$ {{ 7*7 }} "
+    "\u202e @user [l](http://x) =1+1 漢"
+)
 PLAN = [(v, p, m) for v in (3, 2) for p in ("tcp", "udp") for m in ("send", "receive")]
 
 
@@ -39,8 +42,18 @@ def total(bps: float, seconds: float, block: int, udp: bool, lost: int = 0, **mo
     )
 
 
-def intervals(bps: float, seconds: float, sender: bool, *, udp: bool, block: int, lost: int = 0,
-              omit: int = 0, wobble: float = 0.02, stream: int = 1) -> list[Interval]:
+def intervals(
+    bps: float,
+    seconds: float,
+    sender: bool,
+    *,
+    udp: bool,
+    block: int,
+    lost: int = 0,
+    omit: int = 0,
+    wobble: float = 0.02,
+    stream: int = 1,
+) -> list[Interval]:
     """One row a second, the rate wobbling by the given share."""
     rows = []
     for n in range(math.ceil(seconds)):
@@ -48,11 +61,16 @@ def intervals(bps: float, seconds: float, sender: bool, *, udp: bool, block: int
         packets = round(rate / 8 / block)
         rows.append(
             Interval(
-                id=stream, sender=sender, start_us=n * 1_000_000, end_us=(n + 1) * 1_000_000,
-                bytes=packets * block, packets=packets if udp else None,
+                id=stream,
+                sender=sender,
+                start_us=n * 1_000_000,
+                end_us=(n + 1) * 1_000_000,
+                bytes=packets * block,
+                packets=packets if udp else None,
                 lost=(lost // math.ceil(seconds) if udp and not sender else None),
                 jitter_us=120.0 if udp and not sender else None,
-                retries=3 if sender else None, enomem=(1 if sender and n == 2 else 0) if sender else None,
+                retries=3 if sender else None,
+                enomem=(1 if sender and n == 2 else 0) if sender else None,
                 omitted=n < omit,
             )
         )
@@ -83,9 +101,16 @@ def run(
     opts = {"time": seconds, **({"bandwidth": round(bps)} if udp else {}), **(options or {})}
     sends, receives = mode != "receive", mode != "send"
     board = BoardResult(
-        version=version, role="client", proto=proto, mode=mode, layer="socket", host="192.0.2.1",
-        port=5201 if version == 3 else 5001, options={**opts, "length": block},
-        heap=Heap(free_before=98304, free_after=97280), counters={"send_calls": 1234, "eagain": 17},
+        version=version,
+        role="client",
+        proto=proto,
+        mode=mode,
+        layer="socket",
+        host="192.0.2.1",
+        port=5201 if version == 3 else 5001,
+        options={**opts, "length": block},
+        heap=Heap(free_before=98304, free_after=97280),
+        counters={"send_calls": 1234, "eagain": 17},
     )
     peer = PeerResult(program="iperf3 3.12" if version == 3 else "iperf 2.1.8")
     if sends:
@@ -94,17 +119,27 @@ def run(
         board.streams.append(Stream(id=1, sender=True, **board.sent.model_dump(exclude={"bits_per_second"})))
         if with_intervals:
             board.intervals += intervals(bps, seconds, True, udp=udp, block=block, omit=omit)
-            peer.intervals += intervals(peer_bps, seconds, False, udp=udp, block=block, lost=lost, wobble=0.04)
+            peer.intervals += intervals(
+                peer_bps, seconds, False, udp=udp, block=block, lost=lost, wobble=0.04
+            )
     if receives:
         board.received = total(bps, seconds, block, udp, lost=lost, jitter_us=88.0 if udp else None)
         peer.sent = total(peer_bps, seconds, block, udp)
-        board.streams.append(Stream(id=3, sender=False, **board.received.model_dump(exclude={"bits_per_second"})))
+        board.streams.append(
+            Stream(id=3, sender=False, **board.received.model_dump(exclude={"bits_per_second"}))
+        )
         if with_intervals:
             board.intervals += intervals(bps, seconds, False, udp=udp, block=block, lost=lost, stream=3)
             peer.intervals += intervals(peer_bps, seconds, True, udp=udp, block=block, stream=3)
     return RunResult(
         id=f"r{number:02d}",
-        test=Test(name=name or f"iperf{version}-{proto}-{mode}", version=version, proto=proto, mode=mode, options=opts),
+        test=Test(
+            name=name or f"iperf{version}-{proto}-{mode}",
+            version=version,
+            proto=proto,
+            mode=mode,
+            options=opts,
+        ),
         repeat=repeat,
         started=f"2026-11-30T13:{number % 60:02d}:00.000Z",
         ended=f"2026-11-30T13:{number % 60:02d}:10.100Z",
@@ -114,8 +149,13 @@ def run(
     )
 
 
-def failed(number: int = 1, kind: str = "refused", text: str = "nothing listens at 192.0.2.1 port 5201: "
-           "start iperf3 -s there", status: str = "error", **test: Any) -> RunResult:
+def failed(
+    number: int = 1,
+    kind: str = "refused",
+    text: str = "nothing listens at 192.0.2.1 port 5201: start iperf3 -s there",
+    status: str = "error",
+    **test: Any,
+) -> RunResult:
     """A run that gave no figure."""
     fields = {"version": 3, "proto": "tcp", "mode": "send", **test}
     return RunResult(
@@ -140,18 +180,38 @@ def bench(runs: list[RunResult] | None = None, **more: Any) -> Bench:
         "id": "20261130T130000Z-stm32f407",
         "started": "2026-11-30T13:00:00.000Z",
         "ended": "2026-11-30T13:02:00.000Z",
-        "board": BoardRef(name="stm32f407", title="STM32F407 with RMII Ethernet", kind="hardware", mcu="stm32f407vgt6",
-                          port="/dev/ttyACM0", connection="usb", link_mbit=100),
+        "board": BoardRef(
+            name="stm32f407",
+            title="STM32F407 with RMII Ethernet",
+            kind="hardware",
+            mcu="stm32f407vgt6",
+            port="/dev/ttyACM0",
+            connection="usb",
+            link_mbit=100,
+        ),
         "info": BoardInfo(
-            micropython="1.24.1", machine="STM32F4DISC with STM32F407", platform="pyboard", mpy=6,
-            heap_free=98304, heap_alloc=12288, layers=["socket", "netconn"],
+            micropython="1.24.1",
+            machine="STM32F4DISC with STM32F407",
+            platform="pyboard",
+            mpy=6,
+            heap_free=98304,
+            heap_alloc=12288,
+            layers=["socket", "netconn"],
             lwip={"TCP_MSS": 1460, "TCP_WND": 5840, "TCP_SND_BUF": 5840, "MEM_SIZE": 25600},
             nics=[{"name": "LAN", "address": "192.0.2.20", "mac": "02:00:00:00:00:01", "speed": 100}],
-            unique_id="3b0034000e51363131383436", iperf="0.1.0",
+            unique_id="3b0034000e51363131383436",
+            iperf="0.1.0",
         ),
-        "network": NetworkRef(interface="eth0", pc_address="192.0.2.1", board_address="192.0.2.20", mode="dhcp"),
-        "host": HostRef(hostname="bench-pc", platform="Linux-6.1-x86_64", python="3.11.7", upyperf="0.1.0",
-                        tools={"iperf3": "3.12", "iperf": "2.1.8", "mpremote": "1.29.0"}),
+        "network": NetworkRef(
+            interface="eth0", pc_address="192.0.2.1", board_address="192.0.2.20", mode="dhcp"
+        ),
+        "host": HostRef(
+            hostname="bench-pc",
+            platform="Linux-6.1-x86_64",
+            python="3.11.7",
+            upyperf="0.1.0",
+            tools={"iperf3": "3.12", "iperf": "2.1.8", "mpremote": "1.29.0"},
+        ),
         "plan": "standard",
         "command": ["upyperf", "bench", "stm32f407"],
         "config": {"firmware": "stm32f407-v1.24.1.bin", "deploy": "mpy"},
@@ -166,7 +226,9 @@ def virtual_bench(runs: list[RunResult] | None = None, *, time: str = "wall", **
         runs if runs is not None or time == "wall" else [run(1, exempt=VIRTUAL_TIME, peer_bps=50e6)],
         **{
             "id": "20261130T130000Z-unix",
-            "board": BoardRef(name="unix", title="MicroPython unix port", kind="virtual", time=time, port="/dev/pts/3"),
+            "board": BoardRef(
+                name="unix", title="MicroPython unix port", kind="virtual", time=time, port="/dev/pts/3"
+            ),
             **more,
         },
     )
