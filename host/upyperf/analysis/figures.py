@@ -226,6 +226,13 @@ def warnings(row: Row) -> list[str]:
     return found
 
 
+def remarks(run: RunResult) -> list[str]:
+    """The notes of a run beside those that `warnings` and the board's own list of adaptions give."""
+    said = set(run.board.adapted) if run.board else set()
+    said |= {text for d in run.directions if (text := ends.explain(d, run.test.proto))}
+    return [note for note in run.notes if note not in said]
+
+
 def virtual_mark(bench: Bench) -> str | None:
     """What to say of a bench that did not run on hardware; None for hardware in wall time."""
     parts = []

@@ -274,7 +274,7 @@ def _run(bench: Bench, run: RunResult, number: int) -> _Run:
     board = run.board
     for line in board.adapted if board else ():
         page.notices.append(("note", f"adapted: {line}"))
-    page.notices += [("note", line) for line in run.notes]
+    page.notices += [("note", line) for line in figures.remarks(run)]
     if run.lost_records:
         page.notices.append(("warning", f"{run.lost_records} records from the board are lost"))
     options = {**run.test.options, **(board.options if board else {})}

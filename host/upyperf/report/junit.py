@@ -95,10 +95,18 @@ def _case(suite: ET.Element, bench: Bench, run: RunResult, used: set[str]) -> st
     pairs += [(f"option {k}", v) for k, v in (run.board.options if run.board else run.test.options).items()]
     _properties(case, pairs)
     outcome = _outcome(case, run.status, run.error)
-    said = [line for row in rows for line in figures.warnings(row)] + run.notes
+    said = [line for row in rows for line in figures.warnings(row)]
+    said += [*(run.board.adapted if run.board else []), *figures.remarks(run)]
     if said:
         ET.SubElement(case, "system-out").text = lines("\n".join(said))
     return outcome
+
+
+def _told(bench: Bench, error: ErrorInfo) -> bool:
+    """Whether a test case already says what ended the bench."""
+    if any(r.status in ("error", "interrupted") and r.error == error for r in bench.runs):
+        return True
+    return error.kind == "board" and any(r.status == "skipped" and r.error == error for r in bench.runs)
 
 
 def render(bench: Bench) -> str:
@@ -130,7 +138,7 @@ def render(bench: Bench) -> str:
         outcome = _case(suite, bench, run, used)
         if outcome:
             counts[outcome] += 1
-    if bench.error is not None:
+    if bench.error is not None and not _told(bench, bench.error):
         # What stopped the bench belongs to no test: without a board nothing was tested, which is no failure.
         counts["tests"] += 1
         case = ET.SubElement(suite, "testcase", name="bench", classname=f"upyperf.{board}", time="0.000")

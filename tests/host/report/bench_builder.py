@@ -232,3 +232,46 @@ def virtual_bench(runs: list[RunResult] | None = None, *, time: str = "wall", **
             **more,
         },
     )
+
+
+def mixed() -> Bench:
+    """Each kind of run once: fine, disagreeing, failed, without intervals, both ways."""
+    return bench(
+        [
+            run(1),
+            run(2, 3, "udp", "receive", bps=90e6, lost=4000),
+            run(3, 2, bps=60e6, peer_bps=51e6),
+            failed(4, version=2, proto="udp"),
+            run(5, 3, "tcp", "bidir", bps=40e6, with_intervals=False),
+        ]
+    )
+
+
+def hostile_bench() -> Bench:
+    """HOSTILE in every string that a board, a network or a peer may fill."""
+    a_run = run(1, name=HOSTILE, options={HOSTILE: HOSTILE})
+    a_run.id = HOSTILE
+    a_run.board.layer = HOSTILE
+    a_run.board.adapted = [HOSTILE]
+    a_run.board.counters = {HOSTILE: HOSTILE}
+    a_run.board.peer_text = HOSTILE
+    a_run.board.host = HOSTILE
+    a_run.peer.program = HOSTILE
+    a_run.peer.text = HOSTILE
+    a_run.notes = [HOSTILE]
+    broken = failed(2, text=HOSTILE)
+    return bench(
+        [a_run, broken],
+        id=HOSTILE,
+        board=BoardRef(
+            name=HOSTILE, title=HOSTILE, kind="virtual", twin_of=HOSTILE, mcu=HOSTILE, port=HOSTILE
+        ),
+        info=BoardInfo(
+            micropython=HOSTILE, machine=HOSTILE, lwip={HOSTILE: HOSTILE}, nics=[{"ssid": HOSTILE}, HOSTILE]
+        ),
+        plan=HOSTILE,
+        command=[HOSTILE],
+        config={HOSTILE: {HOSTILE: [HOSTILE]}},
+        notes=[HOSTILE],
+        error=ErrorInfo(kind="flash", text=HOSTILE),
+    )
