@@ -80,10 +80,12 @@ def key_of(test: Test, way: Way | None = None) -> str:
 
 
 def label_of(test: Test, way: Way | None = None) -> str:
-    """The same for people: "iPerf 3 TCP send"; the role is named where the board serves."""
+    """The same for people: "iPerf 3 TCP send"; the role where the board serves, the layer beside `socket`."""
     parts = [f"iPerf {test.version}", test.proto.upper(), test.mode]
     if way is not None and test.mode not in _WAYS:
         parts.append(way)
+    if test.layer != "socket":
+        parts.append(test.layer)
     if test.role == "server":
         parts.append("(server)")
     return " ".join(parts)

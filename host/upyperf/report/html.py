@@ -392,7 +392,11 @@ def render(bench: Bench) -> str:
     anchors = {id(run): _anchor(n) for n, run in enumerate(bench.runs, 1)}
     table, repeats_plot = _repeats(bench)
     info = bench.info
-    lead = [bench.board.name, info.machine if info else "", f"MicroPython {info.micropython}" if info else ""]
+    lead = [
+        bench.board.name,
+        info.machine if info else "",
+        text.micropython_text(info.micropython) if info and info.micropython else "",
+    ]
     return (
         _environment()
         .get_template("report.html.j2")

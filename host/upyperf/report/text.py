@@ -1,6 +1,7 @@
 """The table at the end of a bench, for a terminal or, plain, for a pipe."""
 
 import io
+import re
 from typing import TextIO
 
 from rich.console import Console
@@ -71,12 +72,17 @@ def summary_line(bench: Bench) -> str:
     return f"{total} run{'' if total == 1 else 's'}" + (f": {', '.join(parts)}" if parts else "")
 
 
+def micropython_text(version: str) -> str:
+    """ "MicroPython 1.24.1" of what the agent says ("micropython 1.24.1")."""
+    return re.sub(r"^(?:micropython )?", "MicroPython ", one_line(version), flags=re.IGNORECASE)
+
+
 def title_line(bench: Bench) -> str:
     """Board, its MicroPython and the peers on one line."""
     info = bench.info
     parts = [one_line(bench.board.name)]
     if info and info.micropython:
-        parts.append(f"MicroPython {one_line(info.micropython)}")
+        parts.append(micropython_text(info.micropython))
     if info and info.machine:
         parts.append(one_line(info.machine))
     peers = dict.fromkeys(one_line(r.peer.program) for r in bench.runs if r.peer)
