@@ -121,14 +121,18 @@ class Execution:
             if host is None:
                 raise UpyperfError("unsupported", "the PC cannot reach this board, so it cannot serve")
             on_pc = session.board.nic.kind == "host"
-            port = int(test.options.get("port") or 0)
-            port = port or (peers.free_port(host) if on_pc else peers.DEFAULT_PORTS[test.version])
+            port = session.access.server_port or (
+                peers.free_port(host) if on_pc else peers.DEFAULT_PORTS[test.version]
+            )
             self._client = peers.client_of_board(test, host, port, self.interval_s, self._on_peer)
             return stack.enter_context(self._client), host, port
         if session.access.server:
             host, given = session.access.server
-            return peers.RemotePeer(host), host, given or peers.DEFAULT_PORTS[test.version]
-        served = peers.serve(test, session.listen_host, self.interval_s, self._on_peer)
+            port = given or session.access.server_port or peers.DEFAULT_PORTS[test.version]
+            return peers.RemotePeer(host), host, port
+        served = peers.serve(
+            test, session.listen_host, self.interval_s, self._on_peer, session.access.server_port
+        )
         return stack.enter_context(served.peer), session.peer_host, served.port
 
     def _execute(self, host: str, port: int) -> None:

@@ -30,6 +30,8 @@ class Access:
     port: str | None = None
     server: tuple[str, int | None] | None = None
     """HOST and PORT of a server that already runs."""
+    server_port: int | None = None
+    """Port of the server, wherever it runs; None: a free one, or the version's own."""
     peer_address: str | None = None
     static: network.Static | None = None
     virtual_options: dict[str, Any] = field(default_factory=dict)
@@ -112,7 +114,12 @@ def open_session(
         log = folder / SERIAL
         serial = board.serial
         line = link.connect(
-            device, baud=serial.baud, timeout=serial.boot_s + ANSWER_S, log=log, dtr=serial.dtr, rts=serial.rts
+            device,
+            baud=serial.baud,
+            timeout=serial.boot_s + ANSWER_S,
+            log=log,
+            dtr=serial.dtr,
+            rts=serial.rts,
         )
         stack.callback(line.close)
         line.identify().require(board.name, device, platform=serial.platform, machine=serial.machine)
