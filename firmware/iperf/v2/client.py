@@ -135,12 +135,18 @@ class Client:
                             "adapted": self.cfg["adapted"]})  # fmt: skip
 
     def connected(self):
-        s = self.socks[0]
-        self.res.local = s.local
         self.res.remote = self.cfg["host"]
         ids = [k + 1 for k in range(len(self.socks))]
-        self.emit("connected", {"local": s.local, "remote": [self.cfg["host"], self.cfg["port"]],
+        for k in ids:
+            s = self.socks[k - 1]
+            self.res.conns.append((k, s.local, s.remote))
+        self.emit("connected", {"local": self.socks[0].local, "remote": [self.cfg["host"], self.cfg["port"]],
                                 "streams": ids})  # fmt: skip
+
+    def joined(self, f):
+        """A stream of the server's own has come: it joins the test."""
+        self.engine.add(f)
+        self.res.conns.append((f.id, f.sock.local, f.sock.remote))
 
     def end_senders(self):
         for f in self.flows:

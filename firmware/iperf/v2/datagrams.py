@@ -31,6 +31,7 @@ class InFlow(Flow):
         self.layout = layout
         self.report = report
         self.datagrams = None  # what the final datagram said
+        self.big = buf
         self.learn = 2  # datagrams to take one by one, until their length is known
         self._first_len = 0
         self._stamp = None
@@ -44,22 +45,20 @@ class InFlow(Flow):
             return self._step(clock.ticks_us(), 0, 1)
         finally:
             self._readinto = readinto
+            if self.learn == 0 and _EXACT:
+                # iperf 2.1's first one may be longer than the rest (a small -l)
+                self.buf = memoryview(self.big)[: max(n, self.header.o[hot.O_LEN])]
 
     def step(self, t_end, spin, ops):
         if self.learn <= 0:
             return self._step(t_end, spin, ops)
-        big = self.buf
-        data = self.sock.recv_datagram(len(big))
+        data = self.sock.recv_datagram(len(self.big))
         if data is None:
             self.code = hot.BLOCK
             return hot.BLOCK
         n = len(data)
-        big[:n] = data
-        k = self.feed(n)
-        if self.learn == 0 and k != hot.FIN and _EXACT and n >= self.header.o[hot.O_LEN]:
-            # iperf 2.1's first one may be longer than the rest (a small -l)
-            self.buf = memoryview(big)[:n]
-        return k
+        self.big[:n] = data
+        return self.feed(n)
 
     def _step(self, t_end, spin, ops):
         k = Flow.step(self, t_end, spin, ops)

@@ -1,8 +1,13 @@
 """The datagram socket at which new streams arrive, and how each becomes a socket of its own."""
 
+import gc
+
 from iperf import clock
 from iperf.engine import POLLIN
 from iperf.errors import IperfError
+
+_TURNS = 64  # datagrams taken the slow way before the streams have their turn
+_KEPT = 1 << 19  # bytes
 
 
 class Door:
@@ -31,75 +36,53 @@ class Door:
         self.poller.register(self.udp, POLLIN)
 
     def look(self):
-        """Take in what came. A new stream gets the socket it came to, connected to its sender, and a new
-        one is bound for the next; what lies in the queue meanwhile is sorted here, in its order."""
+        """Take in what came. A new stream gets the socket that its first datagram came to, connected to its
+        sender, and a new one is bound for the next; what others have sent to that socket meanwhile is kept
+        and goes its way in its order."""
         if self.udp is None:
             try:
                 self.open()  # the network stack would not bind the port twice: one stream at a time
             except IperfError:
                 return
-        while True:
-            got = self.udp.recvfrom_into(self.buf)
-            if got is None:
-                return
-            n, addr = got
-            self.came = clock.ticks_us()
-            if self._feed(n, addr) or not self.wanted(self.buf, n, addr):
+        kept = []  # (datagram, address)
+        turns = _TURNS
+        while kept or turns:
+            if kept:
+                data, addr = kept.pop(0)
+                n = len(data)
+                self.buf[:n] = data
+            else:
+                turns -= 1
+                got = self.udp.recvfrom_into(self.buf) if self.udp is not None else None
+                if got is None:
+                    return
+                n, addr = got
+            if self._feed(n, addr) or self.udp is None or not self.wanted(self.buf, n, addr):
                 continue
-            old = self.udp
-            self.udp = None
-            rest = None
+            self.came = clock.ticks_us()
+            first = bytes(memoryview(self.buf)[:n])
+            old, self.udp = self.udp, None
             try:
                 self.open()
-                rest = self._queue(old, addr, n)
+                self._keep(old, kept)
             except IperfError:
                 pass
             self.poller.unregister(old)
-            if rest is None:
-                self._begin(old.connect(addr), addr, n)
-                return
-            # what the others sent before this socket was connected is as good as new
-            sock = old.connect(addr)
-            for data, whose in rest:
-                n = len(data)
-                self.buf[:n] = data
-                if sock is not None:
-                    self._begin(sock, addr, n)
-                    sock = None
-                elif not self._feed(n, whose):
-                    self._stranger(n, whose)
+            self.buf[:n] = first
+            flow = self.stream(old.connect(addr), self.buf, n, addr)
+            if flow is not None:
+                self.known.append((addr, flow))
+                self.feed(flow, n)
 
-    def _queue(self, old, addr, n):
-        """[(datagram, address)]: the first one and what else waits in this socket (bounded)."""
-        rest = [(bytes(memoryview(self.buf)[:n]), addr)]
-        size = n
-        while size < len(self.buf) * 4:
+    def _keep(self, old, kept):
+        """Read out a socket that is about to be one stream's alone."""
+        left = gc.mem_free() // 4 if hasattr(gc, "mem_free") else _KEPT
+        while left > 0:
             got = old.recvfrom_into(self.buf)
             if got is None:
-                break
-            rest.append((bytes(memoryview(self.buf)[: got[0]]), got[1]))
-            size += got[0]
-        return rest
-
-    def _begin(self, sock, addr, n):
-        flow = self.stream(sock, self.buf, n, addr)
-        if flow is not None:
-            self.known.append((addr, flow))
-            self.feed(flow, n)
-
-    def _stranger(self, n, addr):
-        """A datagram of another new sender, in the queue of a socket that is taken: it begins its stream
-        on the new socket."""
-        if self.udp is None or not self.wanted(self.buf, n, addr):
-            return
-        old = self.udp
-        self.udp = None
-        try:
-            self.open()
-        except IperfError:
-            pass
-        self.poller.unregister(old)
-        self._begin(old.connect(addr), addr, n)
+                return
+            kept.append((bytes(memoryview(self.buf)[: got[0]]), got[1]))
+            left -= got[0] + 64
 
     def _feed(self, n, addr):
         for a, flow in self.known:

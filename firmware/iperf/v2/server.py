@@ -177,8 +177,8 @@ class Server:
             return False  # the final datagram of a stream that is over
         if self.left and self.begun >= self.left:
             req = self.request(buf, n)
-            ip = self.door.name(addr)
-            return any(s.takes(req, ip) for s in self.sessions)
+            remote = self.door.name(addr)
+            return any(s.takes(req, remote[0] if remote else None) for s in self.sessions)
         return True
 
     def _stream(self, sock, buf, n, addr):

@@ -35,12 +35,12 @@ class Session:
         self.fins = []
         self.engine = self._new_engine()
         self.began = clock.ticks_us()
-        self.over = False
 
     def _new_engine(self):
         s = self.server
         e = common.engine(s.poller, [], self.cfg, 0, s.on_row, self.req.time_us)
         e.start()
+        self.moved = True  # the engine still counts
         return e
 
     # -- streams join
@@ -49,13 +49,14 @@ class Session:
         """True for one more stream of the same -P test."""
         mine = self.req
         return (
-            ip == self.ip and not self.over and self.turned == (mine.mode != "tradeoff")
+            ip == self.ip and self.moved and self.turned == (mine.mode != "tradeoff")
             and req.mode == mine.mode and req.streams == mine.streams and req.port == mine.port
             and ((req.streams == 1 and not req.flags) or self.streams < req.streams)
             and clock.ticks_diff(clock.ticks_us(), self.began) < _TOGETHER_US
         )  # fmt: skip
 
-    def say_connected(self, sock):
+    def say_connected(self, sock, f):
+        self.res.conns.append((f.id, sock.local, sock.remote))
         self.server.emit("connected", {"local": sock.local, "remote": [self.ip, self.port],
                                        "streams": [f.id for f in self.engine.flows]})  # fmt: skip
 
@@ -64,6 +65,7 @@ class Session:
         req = hello.request
         self.streams += 1
         self.open.append(sock)
+        f = None
         if wire.wants_ack(req.flags):
             sock.write(memoryview(hello.buf)[: wire.put_ack(hello.buf)])
         if req.mode != "reverse":
@@ -71,10 +73,11 @@ class Session:
             self._add(f, hello.began)
             common.count(f, hello.have)
         if req.mode in ("reverse", "full_duplex"):
-            self._sender(sock, req)
+            s = self._sender(sock, req)
+            f = f or s
         elif req.mode == "dual":
             self._connect_back(req)
-        self.say_connected(sock)
+        self.say_connected(sock, f)
 
     def join_udp(self, sock, buf, n, number):
         """A datagram stream; its first datagram is in buf. Returns the flow that the client's datagrams
@@ -94,7 +97,7 @@ class Session:
             f = f or s
         elif req.mode == "dual":
             self._connect_back(req)
-        self.say_connected(sock)
+        self.say_connected(sock, f)
         f.session = self
         return f
 
@@ -148,7 +151,8 @@ class Session:
             else:
                 sock = s.layer.tcp_connect(self.ip, port, self.cfg, 2000)
             self.open.append(sock)
-            self._sender(sock, req)
+            f = self._sender(sock, req)
+            self.res.conns.append((f.id, sock.local, sock.remote))
         except IperfError as e:
             self._error(e.kind, "could not connect back to the client's port %d: %s" % (port, e.text))
         except MemoryError:
@@ -178,6 +182,9 @@ class Session:
             for f in e.flows:
                 if not f.done:
                     self._check(f, now)
+        if self.moved and common.all_done(e.flows):
+            self.moved = False
+            e.finish()  # the last rows end here, not with the handshakes
         for f in e.flows:
             if f.done and not f.shut:
                 f.shut = True
@@ -299,7 +306,6 @@ class Session:
 
     def finish(self):
         """The Result; closes what is open."""
-        self.over = True
         self._take()
         for h in self.fins:
             for s in self.res.streams:

@@ -126,7 +126,7 @@ class TcpClient(Client):
         f = Flow(len(self.flows) + 1, sock, False, self.rbuf)
         if self.kind == "tradeoff":
             f.id += self.cfg["parallel"]
-        self.engine.add(f)
+        self.joined(f)
         return False
 
     def _trade(self):

@@ -169,7 +169,7 @@ class UdpClient(Client):
         layout, wide = wire.layout(buf, n)
         first = len(self.flows) + 1 + (self.cfg["parallel"] if self.kind == "tradeoff" else 0)
         f = InFlow(first, sock, buf, layout, wide, buf[3] | buf[2] | buf[1] | buf[0])
-        self.engine.add(f)
+        self.joined(f)
         return f
 
     def _feed(self, flow, n):
@@ -202,6 +202,8 @@ class UdpClient(Client):
                     over = clock.ticks_diff(clock.ticks_us(), t0) > _BACK_US
                     e.clock.update()
                     self._look_while_waiting()
+                if over:
+                    e.finish()  # the last rows end here, not with the handshakes
             self._step()
             if over:
                 if not self.fins and not self.reports:
