@@ -233,7 +233,7 @@ def _plot(row: Row, prefix: str) -> Markup | None:
         return None
     # The receiver's rows tell of loss: the board's own when it receives, else the peer's.
     result = row.run.board if row.way == "receive" else row.run.peer
-    received = [i for i in result.intervals if not i.sender] if result else []
+    received = [i for i in result.intervals if i.sender == (row.way == "send")] if result else []
     rates = [p.bps for p in board or peer]
     said = (
         f"{len(rates)} intervals, from {units.format_rate(min(rates))} to {units.format_rate(max(rates))}, "

@@ -191,3 +191,18 @@ def test_an_error_before_any_run():
     assert "the board did not answer" in page.text
     page = Page(html.render(bench([failed(text=HOSTILE)])))
     assert "no figure" not in page.words
+
+
+def test_both_ends_have_a_curve_in_every_direction():
+    for mode in ("send", "receive"):
+        svg = html.render(bench([run(mode=mode)]))
+        curve = svg[svg.index('id="run1-0-w-title"') :]
+        curve = curve[: curve.index("</svg>")]
+        assert "stroke: var(--board)" in curve
+        assert "stroke: var(--peer)" in curve
+
+
+def test_loss_is_drawn_from_the_receivers_rows():
+    for mode in ("send", "receive"):
+        assert "loss %" in Page(html.render(bench([run(proto="udp", mode=mode, bps=90e6, lost=400)]))).words
+        assert "loss %" not in Page(html.render(bench([run(proto="udp", mode=mode, bps=90e6)]))).words

@@ -161,7 +161,7 @@ def test_intervals_csv():
         (r, e) for r in ("r01", "r02", "r03") for e in ("board", "peer")
     }
     first = rows[0]
-    assert (first["start_s"], first["end_s"], first["sender"], first["omitted"]) == (
+    assert (first["start_s"], first["end_s"], first["board_sends"], first["omitted"]) == (
         "0.0",
         "1.0",
         "true",
