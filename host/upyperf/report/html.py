@@ -3,6 +3,7 @@
 Every string passes `clean` and is escaped by Jinja2; only the plots and the style sheet are trusted.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
@@ -143,6 +144,25 @@ def _repeats(bench: Bench) -> tuple[list[dict[str, Any]], Markup | None]:
 # --- one run -------------------------------------------------------------------------------------
 
 
+_OPTION_UNITS: dict[str, Callable[[float], str]] = {
+    "bandwidth": lambda v: units.format_rate(v) if v else "as fast as it goes",
+    "time": lambda v: f"{v:g} s",
+    "interval": lambda v: f"{v:g} s",
+    "omit": lambda v: f"{v:g} s",
+    "length": lambda v: f"{v:g} B",
+    "window": lambda v: f"{v:g} B",
+    "mss": lambda v: f"{v:g} B",
+    "num_bytes": lambda v: f"{v:g} B",
+}
+
+
+def _option(name: str, value: object) -> object:
+    """An option's value with its unit."""
+    if name in _OPTION_UNITS and isinstance(value, int | float) and not isinstance(value, bool):
+        return _OPTION_UNITS[name](value)
+    return value
+
+
 @dataclass
 class _Part:
     """One direction of a run on the page."""
@@ -213,7 +233,7 @@ def _plot(row: Row, prefix: str) -> Markup | None:
         return None
     # The receiver's rows tell of loss: the board's own when it receives, else the peer's.
     result = row.run.board if row.way == "receive" else row.run.peer
-    received = [i for i in result.intervals if not i.sender] if result else []
+    received = [i for i in result.intervals if i.sender == (row.way == "send")] if result else []
     rates = [p.bps for p in board or peer]
     said = (
         f"{len(rates)} intervals, from {units.format_rate(min(rates))} to {units.format_rate(max(rates))}, "
@@ -254,7 +274,7 @@ def _run(bench: Bench, run: RunResult, number: int) -> _Run:
     board = run.board
     for line in board.adapted if board else ():
         page.notices.append(("note", f"adapted: {line}"))
-    page.notices += [("note", line) for line in run.notes]
+    page.notices += [("note", line) for line in figures.remarks(run)]
     if run.lost_records:
         page.notices.append(("warning", f"{run.lost_records} records from the board are lost"))
     options = {**run.test.options, **(board.options if board else {})}
@@ -262,7 +282,7 @@ def _run(bench: Bench, run: RunResult, number: int) -> _Run:
         ("test", run.test.name),
         ("role of the board", run.test.role),
         ("layer", board.layer if board and board.layer else run.test.layer),
-        *sorted((k, v) for k, v in options.items() if v is not None),
+        *((k, _option(k, v)) for k, v in sorted(options.items()) if v is not None),
     ]
     if board is not None:
         page.counters = sorted(board.counters.items())
@@ -372,7 +392,11 @@ def render(bench: Bench) -> str:
     anchors = {id(run): _anchor(n) for n, run in enumerate(bench.runs, 1)}
     table, repeats_plot = _repeats(bench)
     info = bench.info
-    lead = [bench.board.name, info.machine if info else "", f"MicroPython {info.micropython}" if info else ""]
+    lead = [
+        bench.board.name,
+        info.machine if info else "",
+        text.micropython_text(info.micropython) if info and info.micropython else "",
+    ]
     return (
         _environment()
         .get_template("report.html.j2")
