@@ -24,6 +24,7 @@
 #define MICROPY_SCHEDULER_STATIC_NODES      (1)
 #define MICROPY_SCHEDULER_DEPTH             (8)
 #define MICROPY_WARNINGS                    (1)
+#define MICROPY_USE_INTERNAL_ERRNO          (1)
 
 #define MICROPY_PY_SYS_PLATFORM             MACHINE_PLATFORM
 #define MICROPY_PY_SYS_STDIO_BUFFER         (1)

@@ -19,7 +19,7 @@
 #include "mac.h"
 #include "net.h"
 
-#define RX_BUDGET (16)       // frames in one service before timers and Python get their turn
+#define RX_BUDGET (16)       // frames in one service before Python gets its turn
 #define TIMER_PERIOD_MS (10)
 
 struct netif net_netif;
@@ -77,7 +77,9 @@ static void net_service(void) {
     }
     in_service = false;
     if (n == RX_BUDGET) {
-        net_pend(); // more is waiting: let others run first
+        // More is waiting, but a sender that is always ready must not starve Python: go on at the next
+        // wait or tick. (The scheduler runs nodes until there is none: to pend here would not leave it.)
+        pending = true;
     } else {
         mac_irq_unmask();
     }
@@ -115,8 +117,13 @@ void net_pend(void) {
 
 void port_tick(void) {
     static uint32_t count;
-    if (running && ++count % TIMER_PERIOD_MS == 0) {
+    if (!running) {
+        return;
+    }
+    if (++count % TIMER_PERIOD_MS == 0) {
         timers_due = true;
+    }
+    if (timers_due || pending) {
         if (softirq) {
             machine_softirq_pend();
         } else {
