@@ -73,8 +73,17 @@ static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len) {
     if (c->pump_credit > 0) {
         nc_pump_fill(c);
     }
-    if (c->lingering && c->tx_acked == c->tx_queued) {
-        detach(c, pcb);
+    if (c->lingering && c->pump_credit == 0) {
+        bool fin = c->draining;
+        c->draining = false;
+        if (c->tx_acked == c->tx_queued) {
+            c->pump_owner = MP_OBJ_NULL;
+            detach(c, pcb);
+        }
+        if (fin && tcp_close(pcb) != ERR_OK) {
+            tcp_abort(pcb);
+            return ERR_ABRT;
+        }
     }
     return ERR_OK;
 }
@@ -467,8 +476,6 @@ void nc_tcp_close(nc_t *c, bool abort) {
         close_listener(c);
         return;
     }
-    c->pump_credit = 0;
-    c->pump_owner = MP_OBJ_NULL;
     c->state = NC_CLOSED;
     // Received and never read: lwIP would reset the connection and free the pcb without a callback.
     if (abort || pcb->refused_data != NULL || (pcb->state >= ESTABLISHED && pcb->rcv_wnd != TCP_WND_MAX(pcb))) {
@@ -479,6 +486,10 @@ void nc_tcp_close(nc_t *c, bool abort) {
     tcp_recv(pcb, on_recv);
     // Before tcp_close(), which may free the pcb.
     tcp_poll(pcb, on_poll_orphan, NETCONN_LINGER);
+    if (c->pump_credit > 0) {
+        c->draining = true; // on_sent() closes when the pump is empty
+        return;
+    }
     if (c->tx_acked == c->tx_queued) {
         detach(c, pcb);
     }

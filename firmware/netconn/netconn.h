@@ -82,6 +82,7 @@ typedef struct _nc_t {
     volatile bool eof;              // the peer sends nothing more
     volatile bool wait_sent;        // out of lwIP memory: nothing goes until an acknowledgment frees some
     bool lingering;                 // closed by Python, data still in flight
+    bool draining;                  // closed by Python, the pump still has credit: no FIN yet
     bool tx_shut;
 
     volatile uint32_t tx_queued;    // bytes given to lwIP, modulo 2^32
