@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -118,14 +117,19 @@ def _make_folders(run: Run, paths: Iterable[str]) -> None:
 
 
 def _write(run: Run, path: str, data: bytes) -> None:
+    # Opening and closing go along with the first and the last piece: a round trip may take seconds.
+    pieces = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)] or [b""]
     try:
-        run(f"from binascii import a2b_base64 as _a2b\n_file=open({path!r},'wb')", 10)
-        for start in range(0, len(data), _CHUNK):
-            text = base64.b64encode(data[start : start + _CHUNK])
-            wrote = run(f"print(_file.write(_a2b({text!r})))", 10)
-            if ast.literal_eval(wrote.strip() or "0") != len(data[start : start + _CHUNK]):
+        for i, piece in enumerate(pieces):
+            code = []
+            if i == 0:
+                code.append(f"from binascii import a2b_base64 as _a2b\n_file=open({path!r},'wb')")
+            code.append(f"print(_file.write(_a2b({base64.b64encode(piece)!r})))")
+            if i == len(pieces) - 1:
+                code.append("_file.close()\ndel _file,_a2b")
+            wrote = run("\n".join(code), 10).strip()
+            if wrote != str(len(piece)):
                 raise UpyperfError("board", "the board's file system is full")
-        run("_file.close()\ndel _file,_a2b", 10)
     except UpyperfError as error:
         if error.kind != "board":
             raise
