@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from upyperf.errors import UpyperfError
 
 KEPT_CHARS = 64 * 1024
-STOP_STEPS = ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0))
+# iperf 2 takes a second to obey TERM; what it had to say is said when we stop it.
+STOP_STEPS = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 5.0))
 
 
 class Process:
