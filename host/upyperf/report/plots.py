@@ -128,6 +128,11 @@ def _bar_axes(labels: Sequence[str], narrow: bool) -> tuple[Figure, Any]:
     return figure, axes
 
 
+def _beside(axes: Any, x: float, y: float, words: str) -> None:
+    """Words a little to the right of a point."""
+    axes.annotate(words, (x, y), (6, 0), textcoords="offset points", va="center", color=COLOURS["muted"])
+
+
 def _draw(axes: Any, points: Sequence[Point], scale: float, colour: str, label: str, dashed: bool) -> None:
     shrunk = shrink(points)
     values = [v / scale for v in shrunk.mean]
@@ -197,7 +202,11 @@ def curve_figure(
         top = max(highest / scale, 1e-9) * 1.15
         if bound is not None and bound.bps < 1.6 * highest:
             axes.axhline(
-                bound.bps / scale, color=COLOURS["bound"], linewidth=1, linestyle=(0, (1, 2)), label="bound"
+                bound.bps / scale,
+                color=COLOURS["bound"],
+                linewidth=1,
+                linestyle=(0, (1, 2)),
+                label="target rate" if bound.of_sender else "bound",
             )
             top = max(top, bound.bps / scale * 1.1)
         axes.set_ylim(0, top)
@@ -233,7 +242,7 @@ def overview_figure(rows: Sequence[Row], labels: Sequence[str], narrow: bool = F
                 if value is not None:
                     axes.barh(n + shift, value / scale, height=0.34, color=colour)
             if row.board_bps is None and row.peer_bps is None:
-                axes.text(0, n, " no figure", va="center", color=COLOURS["muted"])
+                _beside(axes, 0, n, "no figure")
                 continue
             end = max(v for v in (row.board_bps, row.peer_bps) if v is not None) / scale
             if row.bound is not None and 0.02 * highest < row.bound.bps < 1.3 * highest:
@@ -241,7 +250,7 @@ def overview_figure(rows: Sequence[Row], labels: Sequence[str], narrow: bool = F
                 axes.plot([place, place], [n - 0.42, n + 0.42], color=COLOURS["bound"], linewidth=1.6)
                 marked, end = True, max(end, place)
             # The figure itself, since bars of very unequal tests say little: kbit/s beside Gbit/s.
-            axes.text(end, n, f"  {format_rate(row.delivered_bps)}", va="center", color=COLOURS["muted"])
+            _beside(axes, end, n, format_rate(row.delivered_bps))
         axes.set_xlim(0, max(highest / scale, 1e-9) * (1.5 if narrow else 1.16))
         axes.set_xlabel(unit)
         handles: list[Any] = [Patch(color=COLOURS[end], label=end) for end in ("board", "peer")]

@@ -88,6 +88,7 @@ def test_figures_are_on_the_page(page):
 
 
 def test_environment_is_on_the_page(page):
+    """Two boards alike differ fivefold by settings that nobody wrote down (R1)."""
     for words in (
         "1.24.1", "STM32F4DISC with STM32F407", "TCP_WND 5840", "heap free 96.0 KiB", "02:00:00:00:00:01",
         "iperf3 3.12", "stm32f407-v1.24.1.bin", "upyperf bench stm32f407", "eagain 17", "retries",
