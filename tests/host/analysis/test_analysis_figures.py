@@ -188,3 +188,11 @@ def test_what_one_account_of_the_receiver_lacks_the_other_tells():
     # Zero is a figure.
     direction.peer.jitter_us = 0.0
     assert figures.rows(bench([a_run]))[0].jitter_us == 0.0
+
+
+def test_a_short_interval_before_a_long_one_of_the_same_stream_is_no_second_stream():
+    rows = [
+        Interval(id=1, sender=True, start_us=0, end_us=300_000, bytes=37_500),
+        Interval(id=1, sender=True, start_us=300_000, end_us=1_300_000, bytes=125_000),
+    ]
+    assert [p.bps for p in figures.curve(rows, True)] == [1e6, 1e6]
