@@ -41,9 +41,11 @@ def test_close_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for _ in range(3):
         board = unix.start(None, {}, None)
         with link.connect(board.device) as connection:
-            connection.exec("import os\nos.system('sleep 100 &')")
+            sleeper = int(connection.exec("import os\nx = os.system('sleep 100 & echo $!')"))
             pids = family(board.pid)
-        assert len(pids) == 3
+        assert len(pids) == 2
+        assert psutil.pid_exists(sleeper)
+        pids.append(sleeper)
         assert board.alive()
         board.close()
         assert not board.alive()
