@@ -19,7 +19,7 @@ from upyperf.session import Session
 
 ASK_AGAIN = 3
 """How often a board is asked for records that were torn or lost."""
-INTERRUPTED = "interrupted; what was measured until then is kept"
+INTERRUPTED = "stopped by Ctrl-C; what was measured until then is kept"
 
 
 class Interrupted(Exception):
@@ -215,6 +215,8 @@ class Execution:
         if result.error is None and not interrupted and self._records.missing != []:
             self._fail(ErrorInfo(kind="protocol", text="records of the board were lost; see serial.log"))
         exempt = VIRTUAL_TIME if self.session.board.time == "virtual" else None
+        if interrupted:
+            exempt = "interrupted"
         if result.board is not None or result.peer is not None:
             result.directions = pair_all(test.mode, test.proto, result.board, result.peer, exempt)
         for direction in result.directions:
