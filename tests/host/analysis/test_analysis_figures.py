@@ -39,6 +39,19 @@ def test_flag_above_two_percent_and_not_at_it():
     assert not flagged(100, 50, exempt=ends.VIRTUAL_TIME)
 
 
+def test_a_difference_near_the_limit_shows_its_side():
+    def shown(relative):
+        return ends.difference_text(Direction(way="send", difference=relative))
+
+    assert [shown(v) for v in (0.0204, 0.0196, 0.0213, 0.15, None)] == [
+        "2.04 %",
+        "1.96 %",
+        "2.1 %",
+        "15.0 %",
+        "–",
+    ]
+
+
 def test_what_the_peer_reported_stands_in_for_its_output():
     a_run = run()
     a_run.board.peer_received = tcp(80)

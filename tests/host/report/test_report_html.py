@@ -151,6 +151,13 @@ def test_repeats_have_a_table_and_a_plot():
     assert "iPerf 3 TCP send #4" in page.text
 
 
+def test_many_runs_are_drawn_once_each(monkeypatch):
+    monkeypatch.setattr(html, "MANY_RUNS", 1)
+    page = Page(html.render(bench([run(1), run(2, 2)])))
+    check(page)
+    assert page.tags.count("svg") == 2 + 2  # the overview for both widths, the curves for one
+
+
 def test_runs_with_the_same_id_still_have_anchors_of_their_own():
     runs = [run(1), run(1, 2)]
     check(Page(html.render(bench(runs))))

@@ -172,6 +172,14 @@ def test_kbd_intr_lets_ctrl_c_through_as_data(terminal: Terminal) -> None:
     assert terminal.expect(b"\x04\x04>") == b"b'\\x03\\x04\\x03'\r\n\x04\x04>"
 
 
+def test_kbd_intr_takes_another_character(terminal: Terminal) -> None:
+    terminal.raw()
+    terminal.send(b"import micropython\nmicropython.kbd_intr(7)\nprint('go')\nwhile True: pass\x04")
+    terminal.expect(b"go\r\n")
+    terminal.send(b"\x07")
+    terminal.expect(b"KeyboardInterrupt: \r\n\x04>")
+
+
 def test_raw_paste(terminal: Terminal) -> None:
     terminal.raw()
     terminal.send(b"\x05A\x01")
