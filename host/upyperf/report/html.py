@@ -11,6 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from upyperf.analysis import figures, units
 from upyperf.analysis.figures import Row
@@ -64,8 +65,16 @@ def _label(row: Row) -> str:
     return row.label + (f" #{row.run.repeat}" if row.run.repeat > 1 else "")
 
 
-def _both_widths(draw: Any, prefix: str, title: str, description: str) -> Markup:
-    """The plot for a wide page and for a phone; the style sheet shows the one that fits."""
+MANY_RUNS = 24
+"""From here on each plot is drawn once, not for a wide page and a phone: drawing takes most of the time."""
+
+
+def _svg(
+    draw: Callable[[bool], Figure], prefix: str, title: str, description: str, once: bool = False
+) -> Markup:
+    """The plot for a wide page and for a phone (the style sheet shows the one that fits), or one for both."""
+    if once:
+        return Markup(svg.inline(draw(False), prefix, title, description))
     wide = svg.inline(draw(False), prefix + "w-", title, description, "wide")
     narrow = svg.inline(draw(True), prefix + "n-", title, description, "narrow")
     return Markup(wide + "\n" + narrow)
@@ -101,7 +110,7 @@ def _overview_plot(rows: list[Row]) -> Markup | None:
         f"{r.label}: board {units.format_rate(r.board_bps)}, peer {units.format_rate(r.peer_bps)}"
         for r in shown
     )
-    return _both_widths(
+    return _svg(
         lambda narrow: plots.overview_figure(shown, labels, narrow), "ov-", "Rates of all tests", said
     )
 
@@ -135,7 +144,7 @@ def _repeats(bench: Bench) -> tuple[list[dict[str, Any]], Markup | None]:
         return [], None
     names = [str(r["label"]) for r in table]
     said = "; ".join(f"{r['label']}: median {r['median']} Mbit/s of {r['n']}" for r in table)
-    plot = _both_widths(
+    plot = _svg(
         lambda narrow: plots.repeats_figure(names, summaries, narrow), "rep-", "Repeats of each test", said
     )
     return table, plot
@@ -230,7 +239,7 @@ def _peer_head(row: Row) -> str:
     return f"Peer, {one_line(row.peer_name)}" if row.peer_name else "Peer"
 
 
-def _plot(row: Row, prefix: str) -> Markup | None:
+def _plot(row: Row, prefix: str, once: bool) -> Markup | None:
     board, peer = figures.curves(row.run, row.way)
     if not board and not peer:
         return None
@@ -242,11 +251,12 @@ def _plot(row: Row, prefix: str) -> Markup | None:
         f"{len(rates)} intervals, from {units.format_rate(min(rates))} to {units.format_rate(max(rates))}, "
         f"first {units.format_rate(rates[0])}, last {units.format_rate(rates[-1])}"
     )
-    return _both_widths(
+    return _svg(
         lambda narrow: plots.curve_figure(row, board, peer, received, narrow),
         prefix,
         f"Rate over time, {row.label}",
         said,
+        once,
     )
 
 
@@ -270,7 +280,7 @@ def _run(bench: Bench, run: RunResult, number: int) -> _Run:
     for n, row in enumerate(rows):
         if not delivered and run.status != "ok" and not any(figures.curves(run, row.way)):
             continue
-        plot = _plot(row, f"{page.anchor}-{n}-")
+        plot = _plot(row, f"{page.anchor}-{n}-", len(bench.runs) > MANY_RUNS)
         title = f"Board {'sends' if row.way == 'send' else 'receives'}" if len(rows) > 1 else ""
         page.parts.append(_Part(title, _facts(row), plot, "" if plot else "No intervals were recorded."))
         page.notices += [("warning", line) for line in figures.warnings(row)]

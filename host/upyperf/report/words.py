@@ -2,7 +2,7 @@
 
 import re
 
-from upyperf.analysis import figures, units
+from upyperf.analysis import ends, figures, units
 from upyperf.analysis.figures import Row
 from upyperf.analysis.repeats import summarise
 from upyperf.records import Bench, RunResult
@@ -21,8 +21,7 @@ def difference_text(row: Row) -> str:
     """The difference of the two ends in percent; "exempt" where it is not judged."""
     if row.direction.exempt:
         return "exempt"
-    difference = row.direction.difference
-    return units.format_percent(abs(difference) * 100 if difference is not None else None)
+    return ends.difference_text(row.direction)
 
 
 def jitter_text(row: Row) -> str:

@@ -101,6 +101,11 @@ def test_udp_without_b_has_iperfs_own_target_and_b_0_none():
     assert [b.short for b in limits.all_bounds(bench(), unlimited, "send")] == ["wire"]
 
 
+def test_b_is_the_rate_of_each_stream():
+    parallel = run(options={"bandwidth": 5_000_000, "parallel": 3})
+    assert limits.all_bounds(bench(), parallel, "send")[0].bps == 15e6
+
+
 def test_a_figure_above_the_wire_is_flagged():
     # J6 of the field reports: 112 Mbit/s over 100 Mbit/s Ethernet cannot be.
     row = row_of(bench([run(bps=112e6)]))
