@@ -145,7 +145,7 @@ def test_mip_installs_the_package_on_a_board():
     with virtual.start("unix") as running:
         mpremote = [sys.executable, "-m", "mpremote", "connect", running.device]
         done = subprocess.run(
-            [*mpremote, "mip", "install", str(root() / "package.json"), "+", "exec", "from iperf import client"],
+            [*mpremote, "mip", "install", str(root() / "package.json"), "+", "exec", "import iperf.v3"],
             capture_output=True, text=True, timeout=120,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

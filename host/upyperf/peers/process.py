@@ -85,9 +85,10 @@ class Process:
 
     @property
     def last_error(self) -> str | None:
-        """The last line on its stderr."""
+        """The last line on its stderr that says something ("iperf3: exiting" does not)."""
         with self._lock:
-            return self._errors[-1] if self._errors else None
+            telling = [line for line in self._errors if not line.endswith(": exiting")]
+            return telling[-1] if telling else None
 
     def poll(self) -> int | None:
         """Its exit status, None while it runs."""
