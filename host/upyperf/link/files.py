@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from upyperf.errors import UpyperfError
@@ -12,6 +12,7 @@ from upyperf.errors import UpyperfError
 Run = Callable[[str, float], str]
 
 _CHUNK = 1024  # bytes of a file per exec; small enough for a board with little heap left
+_FULL = re.compile(r"OSError: (\[Errno )?28\b")  # ENOSPC, with or without MicroPython's names
 _PER_CALL = 32  # paths per hash query, which bounds the text that the board must hold
 
 # Prints, per path, the SHA-256 or its size with "?" when the board has no sha256, or "-".
@@ -118,18 +119,23 @@ def _make_folders(run: Run, paths: Iterable[str]) -> None:
 
 
 def _write(run: Run, path: str, data: bytes) -> None:
+    # Opening and closing go along with the first and the last piece: a round trip may take seconds.
+    pieces = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)] or [b""]
     try:
-        run(f"from binascii import a2b_base64 as _a2b\n_file=open({path!r},'wb')", 10)
-        for start in range(0, len(data), _CHUNK):
-            text = base64.b64encode(data[start : start + _CHUNK])
-            wrote = run(f"print(_file.write(_a2b({text!r})))", 10)
-            if ast.literal_eval(wrote.strip() or "0") != len(data[start : start + _CHUNK]):
+        for i, piece in enumerate(pieces):
+            code = []
+            if i == 0:
+                code.append(f"from binascii import a2b_base64 as _a2b\n_file=open({path!r},'wb')")
+            code.append(f"print(_file.write(_a2b({base64.b64encode(piece)!r})))")
+            if i == len(pieces) - 1:
+                code.append("_file.close()\ndel _file,_a2b")
+            wrote = run("\n".join(code), 10).strip()
+            if wrote != str(len(piece)):
                 raise UpyperfError("board", "the board's file system is full")
-        run("_file.close()\ndel _file,_a2b", 10)
     except UpyperfError as error:
         if error.kind != "board":
             raise
         reason = error.text
-        if "ENOSPC" in reason or "Errno 28" in reason:
+        if _FULL.search(reason):
             reason = "the board's file system is full"
         raise UpyperfError("board", f"cannot write {path}: {reason}") from None
