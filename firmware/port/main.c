@@ -30,6 +30,7 @@ int main(void) {
         gc_init(&_heap_start, &_heap_end);
         mp_init();
         readline_init0();
+        mp_obj_list_append(mp_sys_path, MP_OBJ_NEW_QSTR(MP_QSTR__slash_lib)); // where mip installs
         mod_network_init();
         mp_vfs_mount_romfs_protected();
         pyexec_frozen_module("_boot.py", false);

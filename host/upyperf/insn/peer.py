@@ -19,7 +19,7 @@ class Peer:
     def __init__(self, host: str = "127.0.0.1") -> None:
         self._closing = False
         self._sockets: list[socket.socket] = []
-        self.udp_gap_s = 0.002
+        self.udp_gap_s = 0.015
         """Pause after each datagram of the UDP source."""
         self.tcp_sink = self._serve_tcp(host, self._sink)
         self.tcp_source = self._serve_tcp(host, self._source)
