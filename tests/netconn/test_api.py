@@ -11,7 +11,7 @@ from harness.qemu_board import HOST, pseudo_random
 
 def test_write_copy_nocopy_and_more(board, peer):
     board.exec(
-        f"c = Netconn(); c.connect(({HOST!r}, {peer.sink}))\nb = bytearray(range(200)) * 40\nn = 0\n"
+        f"c = Netconn(); c.connect(({HOST!r}, {peer.sink}))\nb = bytearray(bytes(range(200)) * 40)\nn = 0\n"
         "n += c.write(b, NETCONN_COPY)\nfor i in range(len(b)): b[i] = 1\n"
         "n += c.write(b, NETCONN_NOCOPY)\nn += c.write(b'end', NETCONN_COPY | NETCONN_MORE)\nn += c.write(b'.')\n"
         "c.flush(); c.close()"
@@ -87,7 +87,7 @@ def test_listen_accept_and_shutdown(board):
 
 def test_connections_that_nobody_accepts_are_let_go(board):
     host, port = board.machine.forward("tcp", 5007)
-    board.exec("before = lwipstats.counters(); s = Netconn(); s.bind(('', 5007)); s.listen(2)")
+    board.exec("nb = c = None; gc.collect()\nbefore = lwipstats.counters(); s = Netconn(); s.bind(('', 5007)); s.listen(2)")
     with contextlib.ExitStack() as stack:
         for _ in range(5):
             end = stack.enter_context(socket.create_connection((host, port), 10))

@@ -148,6 +148,7 @@ _LOOPS = {
     ("socket", "udp", "send"): _sock_udp_send,
     ("netconn", "udp", "send"): _nc_udp_send,
     ("socket", "udp", "receive"): _sock_udp_receive,
+    ("netconn", "udp", "receive"): _sock_udp_receive,
     ("netbuf", "udp", "receive"): _nc_udp_receive,
 }
 

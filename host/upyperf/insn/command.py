@@ -14,6 +14,7 @@ from rich.table import Table
 from upyperf import boards, firmware
 from upyperf.errors import UpyperfError
 from upyperf.insn import baseline
+from upyperf.insn.clients import compare_clients
 from upyperf.insn.measure import REPEATS, Cell, all_cells, measure
 from upyperf.insn.profile import profile
 
@@ -57,6 +58,7 @@ def insn(
     out: Annotated[Path | None, typer.Option(help="Also write the rows to this file.")] = None,
     gate: Annotated[bool, typer.Option(help="Fail (exit 1) when a cell is over its baseline.")] = False,
     update: Annotated[bool, typer.Option(help="Write the baseline file from this run.")] = False,
+    clients: Annotated[bool, typer.Option("--clients", help="The whole iperf client against uiperf3's.")] = False,
     functions: Annotated[
         bool, typer.Option("--functions", help="Which function costs what, for one cell (--only).")
     ] = False,
@@ -68,6 +70,12 @@ def insn(
     options: dict[str, Any] = {**found.virtual.options, "profile": lwip_profile}
     cells = _select(only)
     console = Console()
+    if clients:
+        found_ratio = compare_clients(found, options)
+        print(json.dumps(found_ratio) if as_json else "TCP send, instructions/B, whole clients: "
+              f"iperf {found_ratio['iperf']:.3f}, uiperf3 {found_ratio['uiperf3']:.3f}, "
+              f"ratio {found_ratio['ratio']:.2f}")  # fmt: skip
+        return
     if functions:
         _functions(found, cells, options, as_json, console)
         return

@@ -46,7 +46,7 @@ def all_cells() -> list[tuple[str, str, str, int]]:
     cells += [(layer, "tcp", "receive", s) for layer in ("socket", "netconn") for s in TCP_SIZES]
     cells += [(layer, "tcp", "receive", 16384) for layer in ("netbuf", "raw")]
     cells += [(layer, "udp", "send", UDP_PAYLOAD) for layer in ("socket", "netconn")]
-    cells += [(layer, "udp", "receive", UDP_PAYLOAD) for layer in ("socket", "netbuf")]
+    cells += [(layer, "udp", "receive", UDP_PAYLOAD) for layer in ("socket", "netconn", "netbuf")]
     return cells
 
 

@@ -1,0 +1,2 @@
+// Strings that are no C identifiers.
+Q(/lib)
