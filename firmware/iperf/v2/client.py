@@ -1,8 +1,8 @@
 """iPerf 2 client: one test against an iperf server."""
 
-from iperf import options
 from iperf.errors import IperfError
-from iperf.result import Result
+from iperf.memory import TCP_LENGTH
+from iperf.result import Result, public
 from iperf.v2 import common
 
 _MODES = {"reverse": "receive", "full_duplex": "bidir", "dual": "dual", "tradeoff": "tradeoff"}
@@ -82,10 +82,10 @@ def _block_of_rate(cfg):
     """A TCP block of more than a second's worth is refused, as iperf does; the default one shrinks."""
     second = cfg["bandwidth"] // 8
     if cfg["length"] is None:
-        n = options.TCP_LENGTH
+        n = TCP_LENGTH
         while n > 1024 and n > second // 20:
             n //= 2
-        if n < options.TCP_LENGTH:
+        if n < TCP_LENGTH:
             cfg["length"] = n
             cfg["adapted"].append("blocks of %d bytes: at this bandwidth larger ones come in bursts" % n)
     elif cfg["length"] > second:
@@ -131,7 +131,7 @@ class Client:
 
     def started(self):
         """Say that the test begins (the options are final)."""
-        self.emit("start", {"role": "client", "options": options.public(self.cfg),
+        self.emit("start", {"role": "client", "options": public(self.cfg),
                             "adapted": self.cfg["adapted"]})  # fmt: skip
 
     def connected(self):

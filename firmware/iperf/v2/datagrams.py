@@ -22,7 +22,7 @@ class InFlow(Flow):
     """A received stream of datagrams.
 
     buf     takes the largest datagram; the streams of a server share it
-    number  of the first datagram; 0 where the sender counts from there (iperf 2.0), else it counts from 1
+    number  of the first datagram (its low word); the sender counts from 0 (iperf 2.0) or from 1
     report  True when the sender waits for a server report after its final datagram
     """
 
@@ -31,6 +31,8 @@ class InFlow(Flow):
         self.layout = layout
         self.report = report
         self.datagrams = None  # what the final datagram said
+        if number > _ID_JUMP:
+            self.u[hot.U_EXP] = number & _ID_MASK  # the server was started in the middle of the test
         self.big = buf
         self.learn = 2  # datagrams to take one by one, until their length is known
         self._first_len = 0

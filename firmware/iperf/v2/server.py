@@ -2,9 +2,11 @@
 
 import gc
 
-from iperf import clock, options
+from iperf import clock
 from iperf.engine import POLLIN
 from iperf.errors import IperfError
+from iperf.memory import buffer
+from iperf.result import public
 from iperf.v2 import common, wire
 from iperf.v2.session import Session
 
@@ -51,7 +53,7 @@ class Server:
             except MemoryError:
                 raise IperfError("memory", "no memory to receive datagrams: take a smaller length") from None
         else:
-            self.rbuf = options.buffer(cfg)[0]
+            self.rbuf = buffer(cfg)[0]
 
     def run(self):
         cfg = self.cfg
@@ -66,7 +68,7 @@ class Server:
 
             self.listener = self.layer.tcp_listen(cfg["bind"], cfg["port"], cfg, 8)
             self.poller.register(self.listener, POLLIN)
-        self.emit("start", {"role": "server", "options": options.public(cfg), "adapted": cfg["adapted"]})
+        self.emit("start", {"role": "server", "options": public(cfg), "adapted": cfg["adapted"]})
         total, idle = clock.Elapsed(), clock.Elapsed()
         while True:
             # the engines wait by themselves
@@ -185,7 +187,7 @@ class Server:
         try:
             s = self._session(self.request(buf, n), sock.remote)
             if s is not None:
-                return s.join_udp(sock, buf, n, buf[3] | buf[2] | buf[1] | buf[0])
+                return s.join_udp(sock, buf, n, wire.number(buf))
         except MemoryError:
             self.emit("error", {"kind": "memory", "text": "no memory for another client", "errno": None})
         sock.close()

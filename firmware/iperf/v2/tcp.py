@@ -1,9 +1,10 @@
 """The TCP client: plain, reverse, full duplex; dual and tradeoff, where the server connects back."""
 
-from iperf import clock, hot, options
+from iperf import clock, hot
 from iperf.engine import POLLIN
 from iperf.errors import IperfError
 from iperf.flow import Flow
+from iperf.memory import buffer
 from iperf.v2 import common, wire
 from iperf.v2.client import Client
 
@@ -11,6 +12,7 @@ _EOF_US = 2000000  # the least time iperf waits for the server's EOF
 _BACK_US = 5000000  # for the server to connect back (iperf waits 3 s)
 _SLOP_US = 5000000  # that the server's direction may take longer
 _IDLE_US = 10000000
+_PROBE_US = 250000  # between two looks at what the server may say (it should not say anything)
 
 
 class TcpClient(Client):
@@ -18,9 +20,11 @@ class TcpClient(Client):
 
     def run(self):
         cfg, kind = self.cfg, self.kind
+        self.one = bytearray(1)
+        self.few = bytearray(64)
         self.asked = cfg["length"] or 0
         both = kind is not None and kind != "reverse"
-        bufs = options.buffer(cfg, 2 if both else 1)
+        bufs = buffer(cfg, 2 if both else 1)
         self.rbuf = bufs[-1]
         self.source = _open(cfg["file"]) if cfg["file"] else None
         self.started()
@@ -77,9 +81,15 @@ class TcpClient(Client):
         e = self.begin(flows, self.time_us)
         if self.kind == "dual":
             e.watch = ((self.listener, self._accept),)
+        if self.kind == "full_duplex":
+            self._first_byte(flows[-self.cfg["parallel"]], _PROBE_US)
         e.start()
+        t = clock.ticks_us()
         while not (e.slice() or (self.kind and self._sent(flows))):
-            pass
+            if self.kind != "full_duplex" and clock.ticks_diff(clock.ticks_us(), t) > _PROBE_US:
+                t = clock.ticks_us()
+                for k in range(self.cfg["parallel"]):
+                    self._swallow(self.socks[k])
         self.end_senders()
         if self.kind is None or self.kind == "tradeoff":
             self.keep()
@@ -103,15 +113,34 @@ class TcpClient(Client):
     def _receive(self, flows):
         e = self.begin(flows, self.time_us and self.time_us + _SLOP_US)
         e.idle_us = _IDLE_US
-        reason = e.run()
-        got = sum(f.total(hot.C_BYTES) for f in flows)
-        if got <= len(flows) and self._greeted(self.rbuf[0], got == len(flows)):
-            raise self._wrong_peer()
+        t0 = clock.ticks_us()
+        self._first_byte(flows[0], _IDLE_US)
+        e.start()
+        for f in flows:
+            f.start_us = -clock.ticks_diff(clock.ticks_us(), t0)
+        while not e.slice():
+            pass
+        reason = e.reason
         self.keep()
-        if not got:
+        if not sum(f.total(hot.C_BYTES) for f in flows):
             raise self.no_data()
         if reason == "idle":
             raise IperfError("timeout", "%s went silent: no data for %d s" % (self.who, _IDLE_US // 1000000))
+
+    def _first_byte(self, f, us):
+        """Wait for the first byte of a stream: it tells an iperf3 server, which closes soon after it."""
+        t0 = clock.ticks_us()
+        self.poller.register(f.sock, POLLIN)
+        while True:
+            n = f.sock.readinto(self.one)
+            if n:
+                common.count(f, 1)
+                if self._greeted():
+                    raise self._wrong_peer()
+            left = us - clock.ticks_diff(clock.ticks_us(), t0)
+            if n is not None or left <= 0:
+                return
+            self.poller.wait(min(left // 1000 + 1, 500))
 
     def _accept(self):
         """A connection that the server made."""
@@ -171,11 +200,15 @@ class TcpClient(Client):
         t0 = clock.ticks_us()
         bound = max(_EOF_US, self.time_us)
         for s in self.socks:
+            self.poller.register(s, POLLIN)
             if not s.shutdown_write():
+                # a test shorter than the first look: an iperf3 server has had no time to answer
+                if sum(t["us"] for t in self.res.streams) < _PROBE_US:
+                    self.poller.wait(_PROBE_US // 1000)
                 self._swallow(s)
+                self.poller.unregister(s)
                 s.close()
                 continue
-            self.poller.register(s, POLLIN)
             try:
                 while self._swallow(s):
                     left = bound - clock.ticks_diff(clock.ticks_us(), t0)
@@ -188,21 +221,20 @@ class TcpClient(Client):
     def _swallow(self, s):
         """Read what the server says (an ack: nothing of interest; unread data would make the close a
         reset). False once the connection is over. Raises IperfError wrong-peer."""
-        few = bytearray(64)
         try:
-            n = s.readinto(few)
+            n = s.readinto(self.one)  # alone: MicroPython drops what it read before a reset
+            if n and self._greeted():
+                raise self._wrong_peer()
             while n:
-                if self._greeted(few[0], n == 1):
-                    raise self._wrong_peer()
-                n = s.readinto(few)
+                n = s.readinto(self.few)
             return n is None
         except OSError:
             return False
 
-    @staticmethod
-    def _greeted(byte, alone):
-        """True for what an iperf3 server answers to any 37 bytes: 9 (send parameters) or 255 (busy)."""
-        return alone and byte in (9, 255)
+    def _greeted(self):
+        """True for what an iperf3 server answers to any 37 bytes: 9 (send parameters) or 255 (busy). Neither
+        the acks nor the payload of an iperf 2 begin so."""
+        return self.one[0] in (9, 255)
 
     def _wrong_peer(self):
         return IperfError("wrong-peer", "%s is an iPerf 3 server: use version 3, or start iperf (2) there, "

@@ -176,7 +176,7 @@ class UdpClient(Client):
         self.socks.append(sock)
         layout, wide = wire.layout(buf, n)
         first = len(self.flows) + 1 + (self.cfg["parallel"] if self.kind == "tradeoff" else 0)
-        f = InFlow(first, sock, buf, layout, wide, buf[3] | buf[2] | buf[1] | buf[0])
+        f = InFlow(first, sock, buf, layout, wide, wire.number(buf))
         self.joined(f)
         return f
 

@@ -182,6 +182,11 @@ def layout(buf, n):
     return NEW, False
 
 
+def number(buf):
+    """The low word of a datagram's sequence number."""
+    return unpack_from(">I", buf, 0)[0]
+
+
 # -- answers
 
 
