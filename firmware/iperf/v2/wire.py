@@ -127,6 +127,8 @@ class Request:
             self._take_v1(buf, at, n)
             self.mode = "dual"
             return
+        if _is_text(f):
+            return
         self._take_v1(buf, at, n)
         if not f & (V1 | V2 | EXTEND):
             self.port = self.length = self.time_us = self.num_bytes = 0
@@ -175,6 +177,8 @@ def layout(buf, n):
     if n < 16:
         return OLD, False
     f = _word(buf, 16, n)
+    if _is_text(f):
+        return NEW, False  # payload: a sender without header (ESP-IDF, iperf -C)
     if f & (V1 | EXTEND | SEQNO64):
         return NEW, bool(f & SEQNO64)
     if 1 <= f <= 1024 and _word(buf, 12, n) in (0, V1, V1 | RUN_NOW) and 0 < _word(buf, 20, n) < 65536:
