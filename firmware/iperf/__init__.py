@@ -52,8 +52,8 @@ def Client(*args, **kw):
     """The class of iperf3-python, which this is not: says what to call (micropython-lib#776)."""
     from iperf.errors import IperfError
 
-    raise IperfError("usage", "this is upyperf's iperf, not iperf3-python: call iperf.client(host, udp=True, …) "
-                     "or iperf.server(…)")  # fmt: skip
+    raise IperfError("usage", "this is upyperf's iperf, not iperf3-python: call iperf.client(host, udp=True) "
+                     "or iperf.server()")  # fmt: skip
 
 
 Server = TestResult = Client

@@ -38,7 +38,7 @@ class _Run:
         """What follows the test itself: intervals (unless sent live), result, error, done."""
         if self.result is not None:
             if not live:
-                for row in self.result.intervals:
+                for row in self.result.rows():
                     self.say(out, "interval", row)
             fields = _without_intervals(self.result)
             self.say(out, "result", fields)
@@ -51,7 +51,7 @@ class _Run:
 
 
 def _without_intervals(result):
-    fields = result.to_dict()
+    fields = result.to_dict(False)
     fields.pop("intervals", None)
     return fields
 

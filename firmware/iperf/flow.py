@@ -57,7 +57,8 @@ class Flow:
         self.p = None
         self.u = None
         if sender:
-            self.p = array("l", [0] * hot.P_LEN)  # ticks of the unix port need 64 bits; "q" reads allocate on 32-bit
+            # a long: ticks of the 64-bit unix port need 64 bits, and reading a "q" allocates on 32-bit ports
+            self.p = array("l", [0] * hot.P_LEN)
             self._set_rate(rate)
         elif header is not None:
             self.u = array("l", [0] * hot.U_LEN)
