@@ -103,7 +103,7 @@ class Server:
                 return s
         if self.left and self.begun >= self.left:
             return None
-        gc.collect()
+        common.collect()
         s = Session(self, req, remote)
         self.sessions.append(s)
         self.begun += 1
@@ -115,7 +115,7 @@ class Server:
         n = len(self.sessions)
         for s in self.sessions:
             if s.engine is not None:
-                s.engine.slice_us = max(2000, 20000 // n)
+                s.engine.slice_us = max(500, 20000 // n)
 
     def _greet(self):
         """Connections: new ones, and those that have not said what they want."""
@@ -200,7 +200,7 @@ class Server:
         """A buffer to send TCP blocks from: shared, unless a client asks for another length."""
         want = length or self.asked or len(self.rbuf)
         if self._send_buf is None or len(self._send_buf) != want:
-            gc.collect()
+            common.collect()
             if hasattr(gc, "mem_free") and want > 1024:
                 want = min(want, max(1024, gc.mem_free() // 3))
             self._send_buf = bytearray(want)
