@@ -9,7 +9,8 @@ def test_numbers_as_iperf_prints_them():
                  (5242880, "5.00 MBytes"), (12687769, "12.1 MBytes"), (1023, "1023 Bytes")):  # fmt: skip
         assert text2.size(n) == t, (n, text2.size(n))
     for r, f, t in ((50.3e6, "a", "50.3 Mbits/sec"), (999600, "a", "1000 Kbits/sec"),
-                    (1.01e6, "a", "1.01 Mbits/sec"), (403e6, "a", " 403 Mbits/sec"), (50681e3, "k", "50681 Kbits/sec"),
+                    (1.01e6, "a", "1.01 Mbits/sec"), (403e6, "a", " 403 Mbits/sec"),
+                    (50681e3, "k", "50681 Kbits/sec"),
                     (50.7e6, "M", "6.04 MBytes/sec"), (51e6, "g", "0.051 Gbits/sec"),
                     (48e6, "A", "5.72 MBytes/sec")):  # fmt: skip
         assert text2.rate(r, f) == t, (r, f, text2.rate(r, f))
