@@ -5,8 +5,9 @@ from struct import pack, pack_into
 from iperf import clock, hot
 from iperf.engine import Engine
 from iperf.flow import Flow
-from iperf.v2 import wire
-from iperf.v2.datagrams import Fin, InFlow, Report
+from iperf.v2 import report, request, wire
+from iperf.v2.fin import Fin
+from iperf.v2.inflow import InFlow, Report
 
 
 class Sock:
@@ -136,7 +137,7 @@ def test_report_is_repeated_until_it_is_quiet():
     s.come = [new(-10), new(-11), new(-12)]
     assert not r.step()
     assert len(s.sent) == 4
-    assert wire.get_report(s.sent[3], 128) == (1000, 123456, 0, 0, 10, f.jitter_us())
+    assert report.get_report(s.sent[3], 128) == (1000, 123456, 0, 0, 10, f.jitter_us())
     r.heard = clock.ticks_add(clock.ticks_us(), -600000)
     assert r.step()
 
@@ -173,10 +174,10 @@ def test_final_datagram_is_sent_until_the_report_comes():
     assert not h.step()
     assert s.sent[8][:4] == s.sent[7][:4] and len(s.sent) == 9
     ack = bytearray(64)
-    wire.put_ack(ack)
-    report = bytearray(128)
-    wire.put_report(report, wire.NEW, 700, 5000, 1, 0, 7, 9)
-    s.come = [ack[:28], b"junk", bytes(1470), report]
+    request.put_ack(ack)
+    answer = bytearray(128)
+    report.put_report(answer, wire.NEW, 700, 5000, 1, 0, 7, 9)
+    s.come = [ack[:28], b"junk", bytes(1470), answer]
     assert h.step()
     stream = f.to_dict(1)
     h.close_books(stream)

@@ -3,13 +3,13 @@
 from iperf import options
 from iperf.errors import IperfError
 from iperf.layers import get
-from iperf.v2 import client
+from iperf.v2 import check
 
 
 def checked(**kw):
     cfg = options.client("10.0.0.1", 2, kw)
     options.check_layer(cfg, get("socket"))
-    return cfg, client._check(cfg)
+    return cfg, check.check(cfg)
 
 
 def refused(**kw):

@@ -12,8 +12,8 @@ from harness import ours, programs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from iperf import clock, hot
-from iperf.v2 import wire
-from iperf.v2.datagrams import InFlow
+from iperf.v2 import report, request, wire
+from iperf.v2.inflow import InFlow
 from peers import Peer
 
 # flags that mean something, in front of anything
@@ -31,29 +31,29 @@ UDP = st.builds(
 
 @given(st.one_of(TCP, st.binary(max_size=100)))
 def test_tcp_requests_are_read_within_bounds(data: bytes) -> None:
-    request = wire.Request(data, 0, len(data))
-    assert 0 <= wire.header_len(request.flags) <= 256
-    assert request.mode in ("receive", "reverse", "full_duplex", "dual", "tradeoff")
-    assert 1 <= request.streams <= 1024
-    assert 0 <= request.port < 65536
-    assert 0 <= request.length < 1 << 24
-    assert 0 <= request.rate < 1 << 64 or request.upper & wire.PPS
-    assert 0 <= request.time_us <= 0x80000000 * 10000
-    assert 0 <= request.num_bytes < 1 << 31
+    asked = request.Request(data, 0, len(data))
+    assert 0 <= request.header_len(asked.flags) <= 256
+    assert asked.mode in ("receive", "reverse", "full_duplex", "dual", "tradeoff")
+    assert 1 <= asked.streams <= 1024
+    assert 0 <= asked.port < 65536
+    assert 0 <= asked.length < 1 << 24
+    assert 0 <= asked.rate < 1 << 64 or asked.upper & wire.PPS
+    assert 0 <= asked.time_us <= 0x80000000 * 10000
+    assert 0 <= asked.num_bytes < 1 << 31
 
 
 @given(st.one_of(UDP, st.binary(max_size=100)))
 def test_layouts_and_requests_of_datagrams(data: bytes) -> None:
-    layout, wide = wire.layout(data, len(data))
+    layout, wide = request.layout(data, len(data))
     assert layout in (wire.NEW, wire.OLD, wire.BARE)
     assert not wide or layout == wire.NEW
-    wire.Request(data, 12 if layout == wire.OLD else 16, len(data))
+    request.Request(data, 12 if layout == wire.OLD else 16, len(data))
 
 
 @given(st.one_of(UDP, st.binary(max_size=200)))
 @example(bytes(16) + struct.pack(">10I", 0x88000000, *[0xFFFFFFFF] * 9) + bytes(72))
 def test_reports_are_taken_whole_or_not_at_all(data: bytes) -> None:
-    told = wire.get_report(data, len(data))
+    told = report.get_report(data, len(data))
     if told is not None:
         assert all(value >= 0 for value in told)
         assert told[2] <= told[4]
@@ -97,8 +97,8 @@ def test_final_numbers_of_64_bits(number: int) -> None:
     struct.pack_into(">I", buf, 0, number & 0xFFFFFFFF)
     struct.pack_into(">I", buf, 12, number >> 32)
     o = wire.header(wire.NEW, True, 0).o
-    wire.put_fin(buf, o, False)
-    assert wire.fin_number(buf, o, 0) == number or number == 0
+    report.put_fin(buf, o, False)
+    assert report.fin_number(buf, o, 0) == number or number == 0
 
 
 @pytest.mark.parametrize("interpreter", ours.INTERPRETERS)

@@ -7,7 +7,7 @@ from iperf.engine import POLLIN
 from iperf.errors import IperfError
 from iperf.memory import buffer
 from iperf.result import public
-from iperf.v2 import common, wire
+from iperf.v2 import common, request, wire
 from iperf.v2.session import Session
 
 _KEEP = 8  # results kept of a server that runs on
@@ -58,7 +58,7 @@ class Server:
     def run(self):
         cfg = self.cfg
         if cfg["udp"]:
-            import iperf.v2.datagrams  # noqa: F401 - not while the first client waits
+            import iperf.v2.inflow  # noqa: F401 - not while the first client waits
             from iperf.v2.door import Door
 
             self.door = Door(self.layer, cfg["bind"], cfg["port"], cfg, self.poller, self.rbuf,
@@ -168,13 +168,13 @@ class Server:
 
     def request(self, buf, n):
         """What the header in a datagram asks for."""
-        layout, _ = wire.layout(buf, n)
-        return wire.Request(buf, 12 if layout == wire.OLD else 16, n if layout != wire.BARE else 0)
+        layout, _ = request.layout(buf, n)
+        return request.Request(buf, 12 if layout == wire.OLD else 16, n if layout != wire.BARE else 0)
 
     def _wanted(self, buf, n, addr):
         if n < 4:
             return False
-        wide = wire.layout(buf, n)[1]
+        wide = request.layout(buf, n)[1]
         if buf[12 if wide else 0] & 128:
             return False  # the final datagram of a stream that is over
         if self.left and self.begun >= self.left:
@@ -187,7 +187,7 @@ class Server:
         try:
             s = self._session(self.request(buf, n), sock.remote)
             if s is not None:
-                return s.join_udp(sock, buf, n, wire.number(buf))
+                return s.join_udp(sock, buf, n, request.number(buf))
         except MemoryError:
             self.emit("error", {"kind": "memory", "text": "no memory for another client", "errno": None})
         sock.close()

@@ -5,7 +5,7 @@ from iperf.engine import POLLIN
 from iperf.errors import IperfError
 from iperf.flow import Flow
 from iperf.result import Result
-from iperf.v2 import common, wire
+from iperf.v2 import common, request, wire
 
 _DEFAULT_US = 10000000
 _LONGEST_US = 86400000000
@@ -66,8 +66,8 @@ class Session:
         self.streams += 1
         self.open.append(sock)
         f = None
-        if wire.wants_ack(req.flags):
-            sock.write(memoryview(hello.buf)[: wire.put_ack(hello.buf)])
+        if request.wants_ack(req.flags):
+            sock.write(memoryview(hello.buf)[: request.put_ack(hello.buf)])
         if req.mode != "reverse":
             f = self._watched(Flow(self._id(), sock, False, self.server.rbuf))
             self._add(f, hello.began)
@@ -82,9 +82,9 @@ class Session:
     def join_udp(self, sock, buf, n, number):
         """A datagram stream; its first datagram is in buf. Returns the flow that the client's datagrams
         belong to."""
-        from iperf.v2.datagrams import InFlow  # loaded by the server
+        from iperf.v2.inflow import InFlow  # loaded by the server
 
-        layout, wide = wire.layout(buf, n)
+        layout, wide = request.layout(buf, n)
         req = self.server.request(buf, n)
         self.streams += 1
         self.open.append(sock)
@@ -252,18 +252,20 @@ class Session:
             mate.quiet_us = _HUSH_US
 
     def _shut_udp(self, f):
-        from iperf.v2.datagrams import Fin, Report
-
         if self.server.door is not None:
             self.server.door.forget(f)
         if not f.sender:
-            if f.fin and f.report:
+            if f.fin and f.answer:
+                from iperf.v2.inflow import Report
+
                 self.ends.append(Report(f, f.end_us - f.start_us))
                 self.server.poller.register(f.sock, POLLIN)
             elif self._mate(f) is None:
                 self._close(f.sock)
             return
         back = self.req.mode in ("dual", "tradeoff")
+        from iperf.v2.fin import Fin
+
         h = Fin(f, False, back)
         if back:
             self.fins.append(h)
