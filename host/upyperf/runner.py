@@ -99,6 +99,9 @@ class Execution:
                 peer, host, port = self._peer(stack)
                 try:
                     self._execute(host, port)
+                except UpyperfError as error:
+                    # What the peer counted is kept, whatever became of the board.
+                    self._fail(ErrorInfo(kind=error.kind, text=error.text))
                 except KeyboardInterrupt:
                     interrupted = True
                     self._stop_board()
@@ -153,7 +156,7 @@ class Execution:
         try:
             link.exec(code, timeout=limit, on_line=self._records.feed)
         except UpyperfError as error:
-            if error.kind in ("serial-lost", "memory"):
+            if error.kind == "serial-lost":
                 raise
             # It hangs or printed an exception: what it has may still be had.
             self._fail(ErrorInfo(kind=error.kind, text=error.text))

@@ -216,3 +216,32 @@ def test_broken_pipe_is_no_error(tmp_path):
     process.stdout.close()
     assert b"Traceback" not in process.stderr.read()
     process.wait(30)
+
+
+def test_lost_board_keeps_what_came_and_ends_with_3(tmp_path):
+    """Field case H1: the port vanishes in the middle."""
+    board = subprocess.Popen(
+        [*UPYPERF, "virtual", "unix", "--log-dir", "."], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    device = board.stdout.readline().strip()
+    words = ["bench", "unix", "--port", device, "--time", "30", "--result-dir", "r"]
+    process = subprocess.Popen(
+        [*UPYPERF, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    records = Path(tmp_path, "r", "records.jsonl")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if records.is_file() and '"kind":"interval"' in records.read_text():
+            break
+        time.sleep(0.1)
+    board.send_signal(signal.SIGINT)
+    board.wait(20)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    assert "Traceback" not in err + out
+    bench = json.loads((tmp_path / "r/results.json").read_text())
+    assert bench["error"]["kind"] == "serial-lost"
+    assert bench["runs"][0]["status"] == "error"
+    assert bench["runs"][0]["peer"]["intervals"] or '"kind":"interval"' in records.read_text()
+    assert {run["status"] for run in bench["runs"][1:]} == {"skipped"}
+    assert (tmp_path / "r/junit.xml").is_file()

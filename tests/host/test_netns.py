@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from upyperf.paths import root
 
 UPYPERF = [sys.executable, "-c", "import sys; from upyperf.cli import main; sys.exit(main())"]
 # A cable with both ends here: the PC is 192.168.77.1, a second network is on the loopback.
@@ -77,6 +78,101 @@ def test_address_that_is_not_ours(tmp_path):
     assert done.returncode == 2
     assert "192.168.99.1 is no address or interface of this PC; it has" in done.stderr
     assert "192.168.77.1 (desk0)" in done.stderr
+
+
+# A board on a cable: to upyperf hardware with Wi-Fi, in truth the unix board with a fake network module.
+BOARD = """
+name = "desk"
+title = "A board on the desk"
+kind = "hardware"
+tested = "virtual"
+port = "unix"
+layers = ["socket"]
+
+[serial]
+machine = "{machine}"
+
+[lwip]
+TCP_MSS = 1460
+TCP_WND = 11680
+
+[nic]
+kind = "wlan"
+chip = "FAKE1"
+timeout_s = 5
+setup = ['''
+import sys
+class Nic:
+    ip = "0.0.0.0"
+    def __init__(self, *args): pass
+    def active(self, on): pass
+    def status(self, what=None): return 0
+    def isconnected(self): return Nic.ip != "0.0.0.0"
+    def ifconfig(self, new=None): return (Nic.ip, "255.255.255.0", "192.168.77.254", "")
+    def connect(self, ssid, key):
+        if (ssid, key) == ("lab", "p&\\u00e4\\"'%$ x"):
+            Nic.ip = "192.168.77.1"
+class network:
+    WLAN = Nic
+    STA_IF = 0
+sys.modules["network"] = network
+''']
+"""
+KEY = "p&ä\"'%$ x"
+
+
+def on_desk(tmp_path, machine, words, key=KEY):
+    """upyperf with board `desk`, which a unix board in the namespace plays."""
+    real = root()
+    (tmp_path / "root/boards/desk").mkdir(parents=True)
+    (tmp_path / "root/firmware").symlink_to(real / "firmware")
+    (tmp_path / "root/boards/desk/board.toml").write_text(BOARD.format(machine=machine))
+    script = f"""
+        {upyperf("virtual", "unix", "--log-dir", ".")} > device & board=$!
+        for i in $(seq 100); do [ -s device ] && break; sleep 0.1; done
+        export UPYPERF_ROOT="$PWD/root" UPYPERF_WIFI_SSID=lab UPYPERF_WIFI_KEY={shlex.quote(key)}
+        set +e
+        {upyperf(*words)} --port "$(cat device)"; code=$?
+        kill $board; wait $board; exit $code
+    """
+    return inside(tmp_path, script)
+
+
+def test_hardware_from_wifi_to_result(tmp_path):
+    done = on_desk(tmp_path, "linux", ["run", "desk", "-t", "1", "-b", "5M", "-J", "--result-dir", "out"])
+    assert done.returncode == 0, done.stderr
+    bench = json.loads(done.stdout)
+    assert bench["network"]["mode"] == "dhcp"
+    assert bench["network"]["board_address"] == "192.168.77.1"
+    assert (bench["network"]["pc_address"], bench["network"]["interface"]) == ("192.168.77.1", "desk0")
+    assert "in the board's network 192.168.77.0/24" in bench["network"]["notes"][0]
+    assert bench["network"]["rtt_us"] > 0
+    assert bench["board"]["connection"] == "FAKE1"
+    # Field case R1: what shapes the figures is in the result.
+    assert bench["info"]["lwip"] == {"TCP_MSS": 1460, "TCP_WND": 11680}
+    assert bench["config"]["lwip_source"] == "board.toml"
+    assert bench["runs"][0]["board"]["host"] == "192.168.77.1"
+    told = done.stderr + "".join(
+        path.read_text(errors="replace") for path in (tmp_path / "out").rglob("*") if path.is_file()
+    )
+    for form in (KEY, repr(KEY)[1:-1], ascii(KEY)[1:-1], json.dumps(KEY)[1:-1]):
+        assert form not in told + done.stdout
+
+
+def test_wrong_key_ends_with_one_line(tmp_path):
+    done = on_desk(tmp_path, "linux", ["run", "desk", "-t", "1"], "wrong-key-99")
+    assert done.returncode == 5
+    errors = [line for line in done.stderr.splitlines() if line.startswith("upyperf: error:")]
+    assert len(errors) == 1
+    assert "WLAN of desk: no connection within 5 s" in errors[0]
+    assert "wrong-key-99" not in done.stderr + done.stdout
+
+
+def test_wrong_board_is_refused(tmp_path):
+    """Field case S10."""
+    done = on_desk(tmp_path, "STM32F407", ["bench", "desk"])
+    assert done.returncode == 3
+    assert "wrong board on /dev/pts/" in done.stderr
 
 
 # A listener whose queue is full drops what comes, as a firewall does.
