@@ -34,6 +34,9 @@ def run(cfg, layer, emit, live):
             return res
         except OSError as e:
             raise c.broken(e) from None
+        except MemoryError as e:
+            raise IperfError("memory", "the board ran out of memory (%s): take a smaller length or fewer "
+                             "streams, or reset it" % e) from None  # fmt: skip
         except KeyboardInterrupt:
             raise IperfError("interrupted", "interrupted: what was measured until then is kept") from None
     except IperfError as e:

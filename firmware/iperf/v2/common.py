@@ -42,11 +42,12 @@ def collect():
 
 
 def room(layer, length=0):
-    """Bytes of the buffer that takes any datagram: what the layer can, within a sixth of the heap."""
+    """Bytes of the buffer that takes any datagram: what the layer can, within a little of the heap (what
+    comes through a listening socket is allocated once more)."""
     collect()
     n = layer.caps()["udp_max"]
     if hasattr(gc, "mem_free"):
-        n = min(n, max(gc.mem_free() // 6, 1500))
+        n = min(n, max(gc.mem_free() // 16, 1500))
     return max(n, length)
 
 

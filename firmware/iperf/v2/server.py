@@ -21,8 +21,11 @@ def run(cfg, layer, emit, live):
     s = Server(cfg, layer, emit, live)
     try:
         return s.run()
-    except KeyboardInterrupt:
-        e = IperfError("interrupted", "interrupted: the server stopped")
+    except (KeyboardInterrupt, MemoryError) as e:
+        if isinstance(e, MemoryError):
+            e = IperfError("memory", "the board ran out of memory: take a smaller length, or reset it")
+        else:
+            e = IperfError("interrupted", "interrupted: the server stopped")
         e.result = s.stop()
         raise e from None
     finally:
@@ -46,6 +49,9 @@ class Server:
         self._send_buf = None
         self.asked = cfg["length"] or 0
         if cfg["udp"]:
+            import iperf.v2.door
+            import iperf.v2.inflow  # noqa: F401 - not while the first client waits
+
             self.udp_max = layer.caps()["udp_max"]
             common.note_clock(cfg)
             try:
@@ -53,19 +59,18 @@ class Server:
             except MemoryError:
                 raise IperfError("memory", "no memory to receive datagrams: take a smaller length") from None
         else:
+            import iperf.v2.hello  # noqa: F401
+
             self.rbuf = buffer(cfg)[0]
 
     def run(self):
         cfg = self.cfg
         if cfg["udp"]:
-            import iperf.v2.inflow  # noqa: F401 - not while the first client waits
             from iperf.v2.door import Door
 
             self.door = Door(self.layer, cfg["bind"], cfg["port"], cfg, self.poller, self.rbuf,
                              self._wanted, self._stream, self._feed)  # fmt: skip
         else:
-            import iperf.v2.hello  # noqa: F401
-
             self.listener = self.layer.tcp_listen(cfg["bind"], cfg["port"], cfg, 8)
             self.poller.register(self.listener, POLLIN)
         self.emit("start", {"role": "server", "options": public(cfg), "adapted": cfg["adapted"]})

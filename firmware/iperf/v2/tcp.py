@@ -8,7 +8,8 @@ from iperf.memory import buffer
 from iperf.v2 import common
 from iperf.v2.client import Client
 
-_EOF_US = 2000000  # the least time iperf waits for the server's EOF
+_EOF_US = 2000000  # the least time iperf waits for the server's EOF, and the longest that we do
+_EOF_MOST_US = 60000000
 PROBE_US = 250000  # between two looks at what the server may say (it should not say anything)
 
 
@@ -68,7 +69,7 @@ class TcpClient(Client):
         """Half-close, then wait (the clock stands already) until the server has closed too, so that it got
         everything. Where the port knows no half-close: close, the network stack sends the rest."""
         t0 = clock.ticks_us()
-        bound = max(_EOF_US, self.time_us)
+        bound = min(max(_EOF_US, self.time_us), _EOF_MOST_US)
         for s in self.socks:
             self.poller.register(s, POLLIN)
             if not s.shutdown_write():
