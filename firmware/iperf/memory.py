@@ -6,6 +6,7 @@ import sys
 from iperf.errors import IperfError
 
 TCP_LENGTH = 131072  # iperf's own default
+_RESERVE = 15000  # what streams, engine and the exchange of results still take on a 32-bit port
 
 
 def forget(*names):
@@ -30,7 +31,7 @@ def buffer(cfg, count=1):
     n = cfg["length"] if chosen else TCP_LENGTH
     gc.collect()
     if not chosen and hasattr(gc, "mem_free"):
-        most = gc.mem_free() // (3 * count)
+        most = (gc.mem_free() - _RESERVE) // (2 * count)
         while n > most and n > 1024:
             n //= 2
     while True:

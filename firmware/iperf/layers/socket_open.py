@@ -25,13 +25,15 @@ def caps():
     if not _MP or _LINUX:
         opts = {"window", "mss", "tos", "ttl", "nodelay", "ipv6", "bind"}
         return {"udp_max": 65507, "options": opts, "why": {}}
-    why = "MicroPython's socket module on %s cannot set it: it is fixed when lwIP is compiled" % sys.platform
-    no_ip = "MicroPython's socket module on %s cannot set it" % sys.platform
-    return {
-        "udp_max": 1472,
-        "options": {"nodelay", "bind"},
-        "why": {"window": why, "mss": why, "tos": no_ip, "ttl": no_ip, "ipv6": no_ip},
-    }
+    can = {"bind"}
+    why = {k: "MicroPython's socket module on %s cannot set it" % sys.platform for k in ("tos", "ttl", "ipv6")}
+    for k in ("window", "mss"):
+        why[k] = "on %s it is fixed when lwIP is compiled" % sys.platform
+    if hasattr(socket, "TCP_NODELAY"):
+        can.add("nodelay")
+    else:
+        why["nodelay"] = "MicroPython's socket module has no TCP_NODELAY before 1.24"
+    return {"udp_max": 1472, "options": can, "why": why}
 
 
 def resolve(host, port, cfg, kind):
@@ -66,7 +68,7 @@ _SET = (
     ("tos", 0, 1, False),  # IP_TOS
     ("ttl", 0, 2, False),  # IP_TTL
     ("mss", 6, 2, True),  # TCP_MAXSEG
-    ("nodelay", 6, 1, True),  # TCP_NODELAY: the same number in lwIP
+    ("nodelay", 6, getattr(socket, "TCP_NODELAY", 1), True),  # modlwip's number is lwIP's TF_NODELAY
 )
 
 

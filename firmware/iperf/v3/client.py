@@ -3,9 +3,7 @@
 import gc
 
 from iperf import clock, result
-from iperf.engine import Engine
 from iperf.errors import IperfError
-from iperf.flow import Flow
 from iperf.memory import buffer, forget
 from iperf.v3 import wire
 from iperf.v3.control import Closed, Control
@@ -56,6 +54,7 @@ class _Client:
         self.live = live
         self.res = res
         self.ctl = None
+        self.socks = []
         self.flows = []
         self.engine = None
         self.who = "the server %s port %d" % (cfg["host"], cfg["port"])
@@ -90,10 +89,8 @@ class _Client:
         while True:
             self.state = s = self._next_state()
             if s == wire.PARAM_EXCHANGE:
-                from iperf.v3 import params
-
-                self.quota = params.quota(self.cfg)
-                ctl.send_json(params.from_options(self.cfg))
+                self._send_params()
+                forget("v3.params")
             elif s == wire.CREATE_STREAMS:
                 self._create_streams()
             elif s == wire.TEST_START:
@@ -107,6 +104,13 @@ class _Client:
                 return
             else:
                 self._bad_state(s)
+
+    def _send_params(self):
+        # a function of its own: while its frame lives, the module cannot go
+        from iperf.v3 import params
+
+        self.quota = params.quota(self.cfg)
+        self.ctl.send_json(params.from_options(self.cfg))
 
     def _next_state(self):
         if self.pending:
@@ -123,7 +127,7 @@ class _Client:
         """Raise what a negative, unexpected or unknown state means."""
         if s == wire.SERVER_ERROR:
             self.ctl.raise_error()
-        raise _why().bad_state(self.who, s, self.flows)
+        raise _why().bad_state(self.who, s, bool(self.socks or self.res.streams))
 
     def _closed(self):
         return _why().closed(self.who, self.state)
@@ -140,9 +144,15 @@ class _Client:
         source = None
         if cfg["file"]:
             source = _open(cfg["file"])
+        for _ in range(total):
+            self.socks.append(self._udp_stream() if cfg["udp"] else self._tcp_stream())
+        # what the set-up needed and the test does not
+        forget("layers.socket_open")
+        from iperf.flow import Flow
+
         for k in range(total):
             sending = k < senders
-            sock = self._udp_stream() if cfg["udp"] else self._tcp_stream()
+            sock = self.socks[k]
             if cfg["udp"] and not cfg["reverse"]:
                 buf = self.bufs[k]  # numbers and time stamps are the stream's own
             else:
@@ -209,8 +219,8 @@ class _Client:
         cfg = self.cfg
         self.ctl.poller.unregister(self.ctl.sock)
         quota = self.quota
-        # what the set-up needed and the test does not
-        forget("v3.params", "options", "layers.socket_open", "layers.socket_serve", "units")
+        from iperf.engine import Engine
+
         gc.collect()
         free = gc.mem_free() if hasattr(gc, "mem_free") else None
         self.engine = Engine(
@@ -266,8 +276,12 @@ class _Client:
     def _exchange(self):
         ctl = self.ctl
         ctl.drain_stop()
-        for f in self.flows:
-            f.sock.close()
+        for s in self.socks:
+            s.close()
+        # the figures are in the result: streams, engine and loops make room for the exchange
+        self.flows = []
+        self.engine = None
+        forget("engine", "hot", "flow")
         from iperf.v3 import results
 
         ctl.send_json(results.outgoing(self.res))
@@ -294,12 +308,13 @@ class _Client:
             pass
 
     def close(self):
-        for f in self.flows:
-            f.sock.close()
+        for s in self.socks:
+            s.close()
         if self.ctl is not None:
             self.ctl.drain_stop()
             self.ctl.close()
             self.ctl = None
+        self.socks = []
         self.flows = []
 
 
@@ -310,12 +325,12 @@ def _why():
 
 
 def _rows(cfg, flows):
-    """Rows of the ring: the whole test where it fits in an eighth of the heap, 32 at least."""
+    """Rows of the ring: the whole test where it fits in an eighth of the heap, 8 at least."""
     if not cfg["interval"]:
         return 1
     want = int((cfg["time"] + (cfg["omit"] or 0)) / cfg["interval"] + 3) * flows
     most = gc.mem_free() // 8 // 52 if hasattr(gc, "mem_free") else 100000
-    return max(32, min(want if cfg["time"] else 100000, most, 100000))
+    return max(8, min(want if cfg["time"] else 100000, most, 100000))
 
 
 def _most():

@@ -1,7 +1,5 @@
 """iPerf 3 on the wire: states, error numbers, datagram headers (iperf.md B1, B3; iperf_api.h)."""
 
-from iperf.flow import Header
-
 try:
     from micropython import const
 except ImportError:
@@ -41,6 +39,8 @@ IEPROTOCOL = const(131)
 
 def udp_header(bits64):
     """Datagram header: seconds, microseconds, then the number (from 1) in 32 or 64 bits, big-endian."""
+    from iperf.flow import Header
+
     if bits64:
         return Header(12, 8, 0, 4, -1, 16, 1)
     return Header(8, -1, 0, 4, -1, 12, 1)
