@@ -46,6 +46,7 @@ class Flow:
         self.want = False  # waits for the socket to take more
         self.left = None  # rest of a file's block
         self.done = False  # has nothing more to do
+        self.refused = 0  # datagrams that found no listener
         self.fin = False  # iperf 2: the final datagram was seen
         self.code = hot.BLOCK
         self.start_us = 0  # when it joined, on the engine's clock
@@ -149,7 +150,7 @@ class Flow:
         try:
             n = self._write(self.left)
         except OSError as e:
-            return hot._no_memory(e, c)
+            return hot._failed(e, c)
         if n is None:
             c[hot.C_RETRY] += 1
             return hot.BLOCK

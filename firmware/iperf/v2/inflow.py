@@ -51,7 +51,12 @@ class InFlow(Flow):
     def step(self, t_end, spin, ops):
         if self.learn <= 0:
             return self._step(t_end, spin, ops)
-        data = self.sock.recv_datagram(len(self.big))
+        try:
+            data = self.sock.recv_datagram(len(self.big))
+        except OSError as e:
+            self.code = hot._failed(e, self.c)
+            self.fold()
+            return self.code
         if data is None:
             self.code = hot.BLOCK
             return hot.BLOCK

@@ -84,7 +84,7 @@ class UdpModes(UdpClient):
         e = self.begin(flows, self.time_us and self.time_us + _SLOP_US)
         e.idle_us = _IDLE_US
         e.start()
-        asked = 0
+        asked = refused = 0
         t = clock.ticks_us()
         silent = list(flows)
         while not e.slice():
@@ -96,7 +96,12 @@ class UdpModes(UdpClient):
             if asked <= _ASK_TIMES and clock.ticks_diff(clock.ticks_us(), t) >= 0:
                 waiting = [k for k in range(len(flows)) if not flows[k].u[hot.U_SEEN] and not flows[k].done]
                 for k in waiting:
-                    flows[k].sock.write(requests[k])
+                    try:
+                        flows[k].sock.write(requests[k])
+                    except OSError as e:
+                        refused += 1
+                        if e.args[0] != 111 or refused > 10:
+                            raise
                 asked = asked + 1 if waiting else _ASK_TIMES + 1
                 t = clock.ticks_add(t, _ASK_US)
                 if asked == _ASK_TIMES and len(waiting) == len(flows):
