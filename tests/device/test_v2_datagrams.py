@@ -1,5 +1,6 @@
 """The receiving end of an iPerf 2 datagram stream, and the two ends of the final handshake."""
 
+import gc
 from struct import pack, pack_into
 
 from iperf import clock, hot
@@ -205,3 +206,41 @@ def test_time_stamp_of_the_final_datagram_is_new():
     Fin(f, False, True)
     seconds = [d[7] - before[7] for d in s.sent[-1:]]
     assert seconds in ([3], [4], [-253], [-252])
+
+
+class Endless:
+    """The next number each time, without a heap object."""
+
+    def __init__(self):
+        self.n = 0
+        self.first = new(0)
+
+    def recv_datagram(self, most):
+        self.n += 1
+        self.first[3] = self.n
+        return self.first
+
+    def readinto(self, buf):
+        self.n += 1
+        buf[3] = self.n & 255
+        buf[2] = (self.n >> 8) & 255
+        return 100
+
+
+def test_receiving_allocates_nothing():
+    f = InFlow(1, Endless(), bytearray(2000), wire.NEW, True, 1)
+    t_end = clock.ticks_add(clock.ticks_us(), 100000000)
+    for _ in range(4):
+        f.step(t_end, 0, 1)
+    if hasattr(gc, "mem_alloc"):
+        gc.collect()
+        gc.disable()
+        try:
+            before = gc.mem_alloc()
+            for _ in range(1000):
+                f.step(t_end, 0, 1)
+            assert gc.mem_alloc() == before
+        finally:
+            gc.enable()
+        assert f.total(hot.C_PKTS) == 1004
+    assert f.iperf_counts()[:2] == (0, 0)

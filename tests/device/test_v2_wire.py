@@ -68,8 +68,9 @@ def test_requests_to_connect_back():
 
 
 def test_payload_and_short_headers_ask_for_nothing():
-    for data in (b"0123456789" * 7, bytes(60), b"z" * 60, b"", b"\x44\x01\x00\x78"):
+    for data in (b"0123456789" * 7, bytes(60), b"z" * 60, b"A" * 60, b"", b"\x44\x01\x00\x78"):
         r = request.Request(data, 0, len(data))
+        assert not request.wants_ack(r.flags), data
         assert (r.mode, r.streams, r.port, r.time_us, r.num_bytes) == ("receive", 1, 0, 0, 0), data
 
 

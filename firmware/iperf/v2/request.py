@@ -56,11 +56,13 @@ class Request:
         self.streams = 1
         self.port = self.length = self.rate = self.upper = self.tos = self.time_us = self.num_bytes = 0
         self.mode = "receive"
-        if f & 0x00FFFFFF == 0x313233 and f & wire.V1:
-            self._take_v1(buf, at, n)
-            self.mode = "dual"
+        if f & 0x00FFFFFF == 0x313233 and f & (wire.V1 | wire.EXTEND):
+            self._take_v1(buf, at, n)  # 2.0.9, which does not say whether dual or tradeoff
+            if f & wire.V1:
+                self.mode = "dual"
             return
         if _is_text(f):
+            self.flags = 0
             return
         self._take_v1(buf, at, n)
         if not f & (wire.V1 | wire.V2 | wire.EXTEND):

@@ -163,9 +163,12 @@ class Server:
                 return
             self._refuse(h.sock, "busy", "%s came while the last test runs" % who)
         except MemoryError:
-            self._refuse(h.sock, "memory", "no memory for another client: %s is refused" % who)
-        except OSError as e:
-            self._refuse(h.sock, "closed", "%s went away at once (%s)" % (who, e))
+            text = "no memory for another client: %s is refused" % who
+            if s is not None and not s.engine.flows:
+                s.failed("memory", text)
+                h.sock.close()
+            else:
+                self._refuse(h.sock, "memory", text)
 
     def _refuse(self, sock, kind, text):
         self.emit("error", {"kind": kind, "text": text, "errno": None})

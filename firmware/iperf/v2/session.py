@@ -63,7 +63,10 @@ class Session:
         self.open.append(sock)
         f = None
         if request.wants_ack(req.flags):
-            sock.write(memoryview(hello.buf)[: request.put_ack(hello.buf)])
+            try:
+                sock.write(memoryview(hello.buf)[: request.put_ack(hello.buf)])
+            except OSError:
+                pass  # its stream will tell
         if req.mode != "reverse":
             f = self.watched(Flow(self.next_id(), sock, False, self.server.rbuf))
             self._add(f, hello.began)

@@ -89,11 +89,11 @@ class TcpModes(TcpClient):
         e = self.begin(flows, self.time_us and self.time_us + _SLOP_US)
         e.idle_us = _IDLE_US
         t0 = clock.ticks_us()
-        self._first_byte(flows[0], _IDLE_US)
+        came = self._first_byte(flows[0], _BACK_US)
         e.start()
         for f in flows:
             f.start_us = -clock.ticks_diff(clock.ticks_us(), t0)
-        while not e.slice():
+        while came and not e.slice():
             pass
         reason = e.reason
         self.keep()
@@ -103,7 +103,8 @@ class TcpModes(TcpClient):
             raise IperfError("timeout", "%s went silent: no data for %d s" % (self.who, _IDLE_US // 1000000))
 
     def _first_byte(self, f, us):
-        """Wait for the first byte of a stream: it tells an iperf3 server, which closes soon after it."""
+        """Wait for the first byte of a stream: it tells an iperf3 server, which closes soon after it. False
+        when none came."""
         t0 = clock.ticks_us()
         self.poller.register(f.sock, POLLIN)
         while True:
@@ -114,7 +115,7 @@ class TcpModes(TcpClient):
                     raise self.wrong_peer()
             left = us - clock.ticks_diff(clock.ticks_us(), t0)
             if n is not None or left <= 0:
-                return
+                return bool(n)
             self.poller.wait(min(left // 1000 + 1, 500))
 
     def _accept(self):
