@@ -1,15 +1,19 @@
 """The command: one line for every mistake, documented exit codes, JSON on stdout and talk on stderr."""
 
+import errno
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from upyperf import peers
+from upyperf.peers import programs
 
 UPYPERF = [sys.executable, "-c", "import sys; from upyperf.cli import main; sys.exit(main())"]
 BUILT_IN_SECONDS = 120
@@ -165,7 +169,8 @@ def test_json_of_a_failure_is_a_document_too(tmp_path):
     assert document["runs"][0]["error"]["kind"] == "refused"
 
 
-def test_ctrl_c_keeps_what_was_measured(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_was_measured(tmp_path, number):
     process = subprocess.Popen(
         [*UPYPERF, "bench", "unix", "--time", "30", "--result-dir", "r"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -176,13 +181,15 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
         if records.is_file() and '"kind":"interval"' in records.read_text():
             break
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     bench = json.loads((tmp_path / "r/results.json").read_text())
     first, *rest = bench["runs"]
     assert first["status"] == "interrupted"
     assert first["board"]["sent"]["bytes"] > 0
+    with socket.socket() as nobody:  # the peer was ended, too
+        assert nobody.connect_ex(("127.0.0.1", first["board"]["port"])) == errno.ECONNREFUSED
     assert not any(d["flagged"] for d in first["directions"])
     assert {run["status"] for run in rest} == {"skipped"}
     assert (tmp_path / "r/report.html").is_file()
@@ -245,3 +252,24 @@ def test_lost_board_keeps_what_came_and_ends_with_3(tmp_path):
     assert bench["runs"][0]["peer"]["intervals"] or '"kind":"interval"' in records.read_text()
     assert {run["status"] for run in bench["runs"][1:]} == {"skipped"}
     assert (tmp_path / "r/junit.xml").is_file()
+
+
+@pytest.mark.parametrize("version", ["3", "2"])
+def test_serve_serves_the_real_client(tmp_path, version):
+    port = peers.free_port("127.0.0.1")
+    words = ["serve", "--iperf", version, "-1", "-B", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(
+        [*UPYPERF, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert f"listening on port {port}" in process.stderr.readline()
+        client = programs.find(int(version)).path
+        subprocess.run(
+            [client, "-c", "127.0.0.1", "-p", str(port), "-t", "1", "-b", "8000000", "-l", "8000"],
+            capture_output=True, timeout=30, check=True,
+        )  # fmt: skip
+        out, _ = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert re.search(r"\[ *1\] +0\.00", out)
