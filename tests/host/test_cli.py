@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from upyperf import peers
+from upyperf import peers, plan
 from upyperf.peers import programs
 
 UPYPERF = [sys.executable, "-c", "import sys; from upyperf.cli import main; sys.exit(main())"]
@@ -273,3 +273,38 @@ def test_serve_serves_the_real_client(tmp_path, version):
         process.kill()
     assert process.returncode == 0
     assert re.search(r"\[ *1\] +0\.00", out)
+
+
+def served(version):
+    """A real server of this generation, elsewhere as far as upyperf knows."""
+    test = plan.make(version, "tcp", "send", "socket", {})
+    return peers.serve(test, "127.0.0.1", 1.0, lambda *_: None)
+
+
+@pytest.mark.parametrize("version", [3, 2])
+def test_server_of_the_other_iperf_is_named(tmp_path, version):
+    """Field case P9."""
+    other = served(5 - version)
+    with other.peer:
+        words = ["run", "unix", "--iperf", str(version), "-t", "1", "-c", f"127.0.0.1:{other.port}", "-J"]
+        done = upyperf(tmp_path, *words)
+    assert done.returncode == 5
+    error = json.loads(done.stdout)["runs"][0]["error"]
+    assert error["kind"] == "wrong-peer"
+    assert f"iPerf {5 - version}" in error["text"]
+
+
+def test_busy_server_is_told_after_retries(tmp_path):
+    """Field case P1."""
+    server = served(3)
+    with server.peer:
+        client = [programs.find(3).path, "-c", "127.0.0.1", "-p", str(server.port), "-t", "60", "-b", "1M"]
+        other = subprocess.Popen(client, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(1)
+            done = upyperf(tmp_path, "run", "unix", "-t", "1", "-c", f"127.0.0.1:{server.port}", "-J")
+        finally:
+            other.kill()
+            other.wait()
+    assert done.returncode == 5
+    assert json.loads(done.stdout)["runs"][0]["error"]["kind"] == "busy"
