@@ -294,6 +294,16 @@ def test_server_of_the_other_iperf_is_named(tmp_path, version):
     assert f"iPerf {5 - version}" in error["text"]
 
 
+def test_board_says_its_rows_where_the_server_is_silent(tmp_path):
+    server = served(3)
+    with server.peer:
+        done = upyperf(
+            tmp_path, "run", "unix", "-t", "1", "-b", "5M", "-c", f"127.0.0.1:{server.port}", "--live"
+        )
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"0\.00-1\.00 s  board sends", done.stderr)) == 1
+
+
 def test_busy_server_is_told_after_retries(tmp_path):
     """Field case P1."""
     server = served(3)
