@@ -55,6 +55,13 @@ def test_real_server_is_read_live_and_ended(version, proto):
     assert "Server listening" in result.text
 
 
+def test_ending_a_server_that_nobody_used_is_no_error():
+    with peers.serve(planned(), LOOPBACK, 1.0, lambda *_: None).peer as peer:
+        result = peer.finish()
+    assert result.error is None
+    assert (result.sent, result.received) == (None, None)
+
+
 def test_other_server_at_the_same_port_is_told():
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
@@ -106,6 +113,14 @@ def test_pipe_is_drained_however_much_is_printed():
     assert lines[-1].startswith("row 39999")
     assert len(process.text) <= 64 * 1024 + 100
     assert process.text.endswith(lines[-1])
+
+
+def test_wifi_key_is_not_handed_on(monkeypatch):
+    monkeypatch.setenv("UPYPERF_WIFI_KEY", "geheim99")
+    process = Process([sys.executable, "-c", "import os; print(dict(os.environ))"], lambda line: None)
+    assert process.wait(20) == 0
+    assert "LC_ALL" in process.text
+    assert "geheim99" not in process.text
 
 
 def test_program_that_ignores_term_is_ended_all_the_same():

@@ -6,6 +6,7 @@ is under the top-level key `upyperf`.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +30,7 @@ def _span(start_us: float, end_us: float, size: int) -> dict[str, Any]:
 def _udp_receiver(jitter_us: float | None, lost: int | None, packets: int | None) -> dict[str, Any]:
     """The receiver's figures, as far as they are known."""
     out: dict[str, Any] = {}
-    if jitter_us is not None:
+    if jitter_us is not None and math.isfinite(jitter_us):
         out["jitter_ms"] = jitter_us / 1e3
     if lost is not None:
         out["lost_packets"] = lost
@@ -297,6 +298,17 @@ def document(bench: Bench, run: RunResult) -> dict[str, Any]:
     return out
 
 
+def _finite(value: Any) -> Any:
+    """JSON knows no infinity: such a figure is not known."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value
+
+
 def render(bench: Bench, run: RunResult) -> str:
     """The document as JSON text, ASCII only."""
-    return json.dumps(document(bench, run), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(_finite(document(bench, run)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"

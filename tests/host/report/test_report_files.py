@@ -208,6 +208,8 @@ def test_iperf3_both_ways():
     }  # fmt: skip
     assert set(doc["intervals"][0]) == {"streams", "sum", "sum_bidir_reverse"}
     assert [s["sender"] for s in doc["intervals"][0]["streams"]] == [True, False]
+    assert doc["intervals"][0]["sum"]["sender"] is True
+    assert doc["intervals"][0]["sum_bidir_reverse"]["sender"] is False
     assert (doc["end"]["sum_sent"]["sender"], doc["end"]["sum_sent_bidir_reverse"]["sender"]) == (True, False)
     udp = only_document(run(proto="udp", mode="bidir", bps=40e6))
     assert {"sum", "sum_bidir_reverse"} <= set(udp["end"])
@@ -255,6 +257,12 @@ def test_iperf3_leaves_out_what_is_not_known():
     doc = only_document(a_run)
     assert "sum" not in doc["end"]
     assert "jitter_ms" not in json.dumps(doc["end"])
+
+
+def test_iperf3_stays_json_when_a_peer_prints_nonsense():
+    a_run = run(proto="udp", bps=1e6)
+    a_run.directions[0].peer.jitter_us = float("inf")
+    assert "jitter_ms" not in only_document(a_run)["end"]["sum_received"]
 
 
 # --- schemas ---------------------------------------------------------------------------------------

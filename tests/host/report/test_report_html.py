@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 from bench_builder import HOSTILE, bench, failed, hostile_bench, intervals, mixed, run, virtual_bench
-from upyperf.analysis import figures
-from upyperf.report import html, plots
+from upyperf.analysis import figures, repeats
+from upyperf.report import html, plots, svg
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
@@ -110,9 +110,9 @@ def test_plots_have_titles_descriptions_and_real_text(page):
 
 def test_colours_are_the_pages_own():
     content = html.render(bench([run()]))
-    svg = content[content.index("<svg") :]
-    assert "var(--board)" in svg
-    assert not re.findall(r"(?:fill|stroke): ?#(?!000000)[0-9a-f]{6}", svg)
+    drawn = content[content.index("<svg") :]
+    assert "var(--board)" in drawn
+    assert not re.findall(r"(?:fill|stroke): ?#(?!000000)[0-9a-f]{6}", drawn)
     assert "prefers-color-scheme: dark" in content
     assert "@media print" in content
 
@@ -202,8 +202,8 @@ def test_an_error_before_any_run():
 
 def test_both_ends_have_a_curve_in_every_direction():
     for mode in ("send", "receive"):
-        svg = html.render(bench([run(mode=mode)]))
-        curve = svg[svg.index('id="run1-0-w-title"') :]
+        content = html.render(bench([run(mode=mode)]))
+        curve = content[content.index('id="run1-0-w-title"') :]
         curve = curve[: curve.index("</svg>")]
         assert "stroke: var(--board)" in curve
         assert "stroke: var(--peer)" in curve
@@ -240,3 +240,8 @@ def test_omitted_time_is_named_and_long_runs_have_hours():
     assert [plots.time_unit(s)[0] for s in (10, 179, 180, 10_799, 10_800)] == [
         "seconds", "seconds", "minutes", "minutes", "hours",
     ]  # fmt: skip
+
+
+def test_a_dollar_in_a_plot_is_a_dollar():
+    figure = plots.repeats_figure(["$x_1$"], [repeats.summarise([1e6, 2e6])])
+    assert "$x_1$" in Page(svg.inline(figure, "p-", "$t$", "d")).text
