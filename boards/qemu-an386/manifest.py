@@ -1,3 +1,4 @@
+# ruff: noqa: F821 (the names of a MicroPython manifest)
 # What is frozen into the firmware: asyncio, the RAM disk's boot file, the bench's device package.
 include("$(MPY_DIR)/extmod/asyncio")
 freeze("$(PORT_DIR)/modules")

@@ -71,8 +71,8 @@ def sources(source: Source) -> Path:
     if (dest / source.probe).exists():
         return dest
     command = [
-        sys.executable, root() / "tools" / "debsrc.py", "fetch",
-        source.suite, source.package, source.version, source.sha256, dest,
+        sys.executable, str(root() / "tools" / "debsrc.py"), "fetch",
+        source.suite, source.package, source.version, source.sha256, str(dest),
     ]  # fmt: skip
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False,
@@ -113,7 +113,10 @@ def _mpy_cross(mpy: Path) -> Path:
     if not program.exists():
         build.mkdir(parents=True, exist_ok=True)
         log = build / "build.log"
-        _run_make(["-C", str(mpy / "mpy-cross"), f"-j{os.cpu_count() or 1}", f"BUILD={build}", "USER_C_MODULES="], log)
+        _run_make(
+            ["-C", str(mpy / "mpy-cross"), f"-j{os.cpu_count() or 1}", f"BUILD={build}", "USER_C_MODULES="],
+            log,
+        )
     return program
 
 

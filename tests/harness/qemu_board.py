@@ -56,7 +56,9 @@ class Board:
         """Evaluate an expression on the board; the value must be a literal."""
         import ast
 
-        return ast.literal_eval(self.link.exec(f"print(repr({expression}))", timeout).strip().splitlines()[-1])
+        return ast.literal_eval(
+            self.link.exec(f"print(repr({expression}))", timeout).strip().splitlines()[-1]
+        )
 
     def reconnect(self) -> None:
         """A new line to the same board, e.g. after a reset from the outside."""

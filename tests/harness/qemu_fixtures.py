@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness.qemu_board import Board, HashPeer, loopback_namespace
-
 from upyperf import firmware
+
+from harness.qemu_board import Board, HashPeer, loopback_namespace
 
 
 @pytest.fixture(scope="session")

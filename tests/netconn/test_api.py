@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (the board's programs as text)
 """What each method does, on TCP and UDP."""
 
 import contextlib
@@ -55,7 +56,9 @@ def test_connect_refused_and_reuse(board):
     )
     assert board.eval("e") in (103, 104, 111)
     assert board.eval("f") == board.eval("e")
-    assert "ValueError" in board.exec("try:\n c.connect(('name', 1))\nexcept ValueError as e:\n print(repr(e))")
+    assert "ValueError" in board.exec(
+        "try:\n c.connect(('name', 1))\nexcept ValueError as e:\n print(repr(e))"
+    )
 
 
 def test_poll(board, peer):
@@ -72,11 +75,15 @@ def test_poll(board, peer):
 
 def test_listen_accept_and_shutdown(board):
     host, port = board.machine.forward("tcp", 5006)
-    board.exec("s = Netconn(); s.bind(('', 5006)); s.listen(2); s.setblocking(False)\nr = [s.accept()]; s.settimeout(10)")
+    board.exec(
+        "s = Netconn(); s.bind(('', 5006)); s.listen(2); s.setblocking(False)\nr = [s.accept()]; s.settimeout(10)"
+    )
     with socket.create_connection((host, port), 10) as end:
         end.sendall(b"early data")
         time.sleep(0.2)
-        board.exec("c, a = s.accept()\nb = bytearray(100)\nk = c.readinto(b)\nc.write(b'answer'); c.shutdown()")
+        board.exec(
+            "c, a = s.accept()\nb = bytearray(100)\nk = c.readinto(b)\nc.write(b'answer'); c.shutdown()"
+        )
         assert board.eval("(r, bytes(b[:k]), c.local()[1])") == ([None], b"early data", 5006)
         assert end.recv(100) + end.recv(100) == b"answer"
         end.sendall(b"after your FIN")
@@ -87,7 +94,9 @@ def test_listen_accept_and_shutdown(board):
 
 def test_connections_that_nobody_accepts_are_let_go(board):
     host, port = board.machine.forward("tcp", 5007)
-    board.exec("nb = c = None; gc.collect()\nbefore = lwipstats.counters(); s = Netconn(); s.bind(('', 5007)); s.listen(2)")
+    board.exec(
+        "nb = c = None; gc.collect()\nbefore = lwipstats.counters(); s = Netconn(); s.bind(('', 5007)); s.listen(2)"
+    )
     with contextlib.ExitStack() as stack:
         for _ in range(5):
             end = stack.enter_context(socket.create_connection((host, port), 10))
@@ -145,7 +154,9 @@ def test_udp_fragmented_datagram_is_a_chain(board, isolated, udp):
     _, address = udp.recvfrom(100)
     data = pseudo_random(4000)
     udp.sendto(data, address)
-    board.exec("nb = Netbuf(); k = u.recv(nb)\nh = hashlib.sha256(nb); parts = 1\nwhile nb.next(): h.update(nb); parts += 1\nu.close()")
+    board.exec(
+        "nb = Netbuf(); k = u.recv(nb)\nh = hashlib.sha256(nb); parts = 1\nwhile nb.next(): h.update(nb); parts += 1\nu.close()"
+    )
     k, parts = board.eval("(k, parts)")
     assert k == 4000 and parts >= 2
     assert board.eval("h.digest()") == hashlib.sha256(data).digest()
@@ -197,7 +208,9 @@ def test_closed_connection(board, peer):
 def test_wrong_arguments(board):
     for call in ("Netconn(3)", "Netconn(NETCONN_UDP, 0)", "Netconn(NETCONN_UDP).pump(b'x', 1)",
                  "Netconn().send(b'x')", "Netconn().connect(('1.2.3.4', 70000))", "Netconn().config(tos=300)"):  # fmt: skip
-        out = board.exec(f"try:\n {call}\n print('no error')\nexcept (ValueError, OSError) as e:\n print(repr(e))")
+        out = board.exec(
+            f"try:\n {call}\n print('no error')\nexcept (ValueError, OSError) as e:\n print(repr(e))"
+        )
         assert "Error" in out and "no error" not in out, call
     board.exec("gc.collect()")
     assert board.eval("lwipstats.counters()['udp_pcb_used']") == 1  # DHCP's own

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (the board's programs as text)
 """Who owns which memory when. Over a link whose acknowledgments take 20 ms, so that data is surely
 unacknowledged when an object is dropped (QEMU's user network acknowledges at once)."""
 

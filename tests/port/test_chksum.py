@@ -38,7 +38,10 @@ def test_every_alignment_and_length(board):
 
 def test_carries(board):
     board.exec(REFERENCE)
-    assert board.eval("check(bytearray(b'\\xff' * 300), range(4), [0, 1, 2, 63, 64, 65, 128, 200, 256])", 60) == []
+    assert (
+        board.eval("check(bytearray(b'\\xff' * 300), range(4), [0, 1, 2, 63, 64, 65, 128, 200, 256])", 60)
+        == []
+    )
     assert board.eval("check(bytearray(300), range(4), [0, 1, 64, 200])", 60) == []
 
 

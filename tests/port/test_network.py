@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (the board's programs as text)
 """network.LAN, sockets over real lwIP, the link, both ways to run lwIP."""
 
 import hashlib
@@ -13,7 +14,9 @@ def test_dhcp_and_static_address(board):
     assert board.eval("nic.ipconfig('addr4')") == ("10.0.2.77", "255.255.255.0")
     board.exec("nic.ipconfig(gw4='10.0.2.2', addr4='10.0.2.78/24')")  # in any order
     assert board.eval("nic.ipconfig('addr4')") == ("10.0.2.78", "255.255.255.0")
-    board.exec("nic.ipconfig(dhcp4=True)\nfor _ in range(500):\n if nic.ipconfig('has_dhcp4'): break\n time.sleep_ms(10)")
+    board.exec(
+        "nic.ipconfig(dhcp4=True)\nfor _ in range(500):\n if nic.ipconfig('has_dhcp4'): break\n time.sleep_ms(10)"
+    )
     assert board.eval("nic.ifconfig()[0]") == "10.0.2.15"
 
 

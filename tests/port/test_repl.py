@@ -44,7 +44,9 @@ def test_exec_eval_run(mpremote, tmp_path):
 
 def test_identity(mpremote):
     assert mpremote("eval", "__import__('sys').platform").strip() == "qemu-an386"
-    assert mpremote("exec", "import sys; print(sys.implementation._machine)").startswith("qemu-an386 with Cortex-M4F")
+    assert mpremote("exec", "import sys; print(sys.implementation._machine)").startswith(
+        "qemu-an386 with Cortex-M4F"
+    )
 
 
 def test_files(mpremote, tmp_path):
@@ -123,7 +125,8 @@ def test_romfs(mpremote, tmp_path):
 
 def test_time(mpremote):
     out = mpremote(
-        "exec", "import time\nt = time.ticks_us(); time.sleep_ms(50); print(time.ticks_diff(time.ticks_us(), t))"
+        "exec",
+        "import time\nt = time.ticks_us(); time.sleep_ms(50); print(time.ticks_diff(time.ticks_us(), t))",
     )
     assert 50_000 <= int(out) < 1_000_000  # a busy PC may be late, never early
 

@@ -1,11 +1,14 @@
 """Layer `netconn`: our C module over lwIP's raw API. TCP sends without copying, UDP copies the header
 only; received data is copied once, by readinto. Rules of ownership: docs/netconn.md."""
 
+import socket
+
 import netconn
 
 from iperf import clock
 from iperf.errors import IperfError
-from iperf.layers.socket import _EINPROGRESS, POLLOUT, Poller, _errno, _resolve, connect_error, socket
+from iperf.layers.socket import POLLOUT, Poller, errno_of
+from iperf.layers.socket_open import connect_error, resolve
 
 NAME = "netconn"
 
@@ -156,7 +159,7 @@ def _open(kind, cfg):
         nc = netconn.Netconn(kind, _DEPTH)
     except OSError as e:
         raise IperfError("memory", "lwIP has no connection left (errno %d): close others, or reset the board"
-                         % _errno(e), _errno(e)) from None  # fmt: skip
+                         % errno_of(e), errno_of(e)) from None  # fmt: skip
     _config(nc, cfg, kind == _TCP)
     return nc
 
@@ -166,7 +169,7 @@ def _bind(nc, host, port, cfg):
         nc.bind((host or "", port))
     except OSError as e:
         nc.close()
-        n = _errno(e)
+        n = errno_of(e)
         if n in (98, 112):
             raise IperfError("usage", "port %d is in use on the board: reset it, or choose another port"
                              % port, n) from None  # fmt: skip
@@ -174,7 +177,7 @@ def _bind(nc, host, port, cfg):
 
 
 def _address(host, port, cfg):
-    _, addr = _resolve(host, port, cfg, socket.SOCK_STREAM)
+    _, addr = resolve(host, port, cfg, socket.SOCK_STREAM)
     return addr[0], addr[1]
 
 
@@ -187,7 +190,7 @@ def _connect(nc, host, port, cfg, timeout_ms, make):
         try:
             nc.connect(addr)
         except OSError as e:
-            if _errno(e) not in _EINPROGRESS:
+            if errno_of(e) not in (115, 119):  # EINPROGRESS of MicroPython and of newlib
                 raise
             p = Poller()
             sock = make(nc, (host, port))
@@ -203,7 +206,7 @@ def _connect(nc, host, port, cfg, timeout_ms, make):
         return make(nc, (host, port))
     except OSError as e:
         nc.close()
-        raise connect_error(_errno(e), host, port) from None
+        raise connect_error(errno_of(e), host, port) from None
     except Exception:
         nc.close()
         raise
@@ -231,7 +234,7 @@ def udp_connect(host, port, cfg):
         nc.connect(_address(host, port, cfg))
     except OSError as e:
         nc.close()
-        raise connect_error(_errno(e), host, port) from None
+        raise connect_error(errno_of(e), host, port) from None
     return Sock(nc, (host, port))
 
 

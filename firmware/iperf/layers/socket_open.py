@@ -154,7 +154,7 @@ def _wait_connected(s, addr, host, port, timeout_ms):
     if got[0][1] & (_POLLERR | _POLLHUP):
         # The pending error is what a second connect, or else a read, raises: there is no getsockopt.
         n = _try_connect(s, addr)
-        if n in (0,) + _EISCONN:
+        if n in (0, 9) + _EISCONN:  # EBADF: lwIP has freed its part of the socket
             try:
                 s.recv(1)
                 n = 104

@@ -53,7 +53,8 @@ def effective(profile: dict, machine: dict) -> tuple[dict[str, int], list[str]]:
     for name, text in machine.get("limits", {}).items():
         bound = value_of(text, values)
         if name in values and values[name] > bound:
-            scaled.append(f"{name} {values[name]} -> {bound} ({machine.get('why', {}).get(name, 'limit of the machine')})")
+            why = machine.get("why", {}).get(name, "limit of the machine")
+            scaled.append(f"{name} {values[name]} -> {bound} ({why})")
             values[name] = bound
     return values, scaled
 

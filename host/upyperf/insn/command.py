@@ -42,7 +42,13 @@ def _table(rows: list[Cell], about: str) -> Table:
         table.add_column(head, justify="right")
     for r in rows:
         table.add_row(
-            r.layer, r.transport, r.direction, str(r.size), f"{r.insn_per_byte:.3f}", str(r.repeats), f"{r.spread:.2%}"
+            r.layer,
+            r.transport,
+            r.direction,
+            str(r.size),
+            f"{r.insn_per_byte:.3f}",
+            str(r.repeats),
+            f"{r.spread:.2%}",
         )
     return table
 
@@ -51,14 +57,17 @@ def insn(
     board: Annotated[str, typer.Argument(help="A board on an emulator that counts instructions.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
     only: Annotated[
-        list[str] | None, typer.Option(help="Cells to measure, e.g. netconn/tcp/send or 16384; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Cells to measure, e.g. netconn/tcp/send or 16384; may be repeated."),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=99)] = REPEATS,
     lwip_profile: Annotated[str, typer.Option(help="lwIP options of the firmware.")] = "tuned",
     out: Annotated[Path | None, typer.Option(help="Also write the rows to this file.")] = None,
     gate: Annotated[bool, typer.Option(help="Fail (exit 1) when a cell is over its baseline.")] = False,
     update: Annotated[bool, typer.Option(help="Write the baseline file from this run.")] = False,
-    clients: Annotated[bool, typer.Option("--clients", help="The whole iperf client against uiperf3's.")] = False,
+    clients: Annotated[
+        bool, typer.Option("--clients", help="The whole iperf client against uiperf3's.")
+    ] = False,
     functions: Annotated[
         bool, typer.Option("--functions", help="Which function costs what, for one cell (--only).")
     ] = False,
@@ -66,7 +75,9 @@ def insn(
     """Count the instructions per payload byte of each socket layer."""
     found = boards.load(board)
     if found.virtual is None or found.virtual.launcher != "qemu":
-        raise UpyperfError("unsupported", f"board {board} does not count instructions: use one that runs on QEMU")
+        raise UpyperfError(
+            "unsupported", f"board {board} does not count instructions: use one that runs on QEMU"
+        )
     options: dict[str, Any] = {**found.virtual.options, "profile": lwip_profile}
     cells = _select(only)
     console = Console()
@@ -79,7 +90,11 @@ def insn(
     if functions:
         _functions(found, cells, options, as_json, console)
         return
-    show = None if as_json else (lambda c: print(f"{'/'.join(map(str, c.key))} {c.insn_per_byte}", file=sys.stderr))
+    show = (
+        None
+        if as_json
+        else (lambda c: print(f"{'/'.join(map(str, c.key))} {c.insn_per_byte}", file=sys.stderr))
+    )
     rows, lwip = measure(found, cells, repeats=repeats, options=options, on_cell=show)
     text = json.dumps([r.model_dump() for r in rows], indent=1)
     if out:
@@ -97,14 +112,20 @@ def insn(
         print(f"baseline written: {path}", file=sys.stderr)
     if gate:
         if not path.exists():
-            raise UpyperfError("config", f"no baseline for this compiler and lwIP: {path.name} (make it with --update)")
+            raise UpyperfError(
+                "config", f"no baseline for this compiler and lwIP: {path.name} (make it with --update)"
+            )
         worse = baseline.compare(rows, baseline.load(path))
         if worse:
             raise UpyperfError("threshold", "; ".join(worse))
 
 
 def _functions(
-    board: object, cells: list[tuple[str, str, str, int]], options: dict[str, Any], as_json: bool, console: Console
+    board: object,
+    cells: list[tuple[str, str, str, int]],
+    options: dict[str, Any],
+    as_json: bool,
+    console: Console,
 ) -> None:
     if len(cells) != 1:
         names = ", ".join("/".join(map(str, c)) for c in cells[:4])

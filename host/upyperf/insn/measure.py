@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -13,12 +12,13 @@ from pydantic import BaseModel
 from upyperf import link, virtual
 from upyperf.errors import UpyperfError
 from upyperf.insn.peer import Peer
+from upyperf.paths import DATA
 
 REPEATS = 5
 TOTAL_BYTES = {"tcp send": 2 << 20, "tcp receive": 2 << 20, "udp send": 1 << 20, "udp receive": 128 << 10}
 UDP_PAYLOAD = 1472
 TCP_SIZES = (1460, 4096, 16384)
-_BOARD_CODE = Path(__file__).with_name("board.py")
+_BOARD_CODE = DATA / "board" / "insn.py"
 _TIMEOUT_S = 180.0
 
 
@@ -72,15 +72,19 @@ class Counter:
         return ast.literal_eval(text.strip().splitlines()[-1])
 
     def transfer(self, layer: str, transport: str, direction: str, size: int, total: int) -> float:
-        """Instructions per payload byte of one transfer. Raises UpyperfError `board` when bytes are missing."""
+        """Instructions per payload byte of one transfer. Raises UpyperfError `board`: bytes are missing."""
         port = {
             "tcp send": self.peer.tcp_sink, "tcp receive": self.peer.tcp_source,
             "udp send": self.peer.udp_sink, "udp receive": self.peer.udp_source,
         }[f"{transport} {direction}"]  # fmt: skip
         host = self.board.peer_host
-        moved, busy_ns, _ = self.eval(f"run({layer!r},{transport!r},{direction!r},{size},{total},{host!r},{port})")
+        moved, busy_ns, _ = self.eval(
+            f"run({layer!r},{transport!r},{direction!r},{size},{total},{host!r},{port})"
+        )
         if moved < total * (0.9 if (transport, direction) == ("udp", "receive") else 1):
-            raise UpyperfError("board", f"{layer} {transport} {direction}: only {moved} of {total} bytes arrived")
+            raise UpyperfError(
+                "board", f"{layer} {transport} {direction}: only {moved} of {total} bytes arrived"
+            )
         return float(busy_ns / moved)
 
     def cell(self, key: tuple[str, str, str, int], repeats: int = REPEATS) -> Cell:
@@ -90,9 +94,10 @@ class Counter:
         self.transfer(layer, transport, direction, size, 64 * size)
         found = [self.transfer(layer, transport, direction, size, total) for _ in range(repeats)]
         middle = median(found)
+        spread = round((max(found) - min(found)) / middle, 4)
         return Cell(
             layer=layer, transport=transport, direction=direction, size=size,
-            insn_per_byte=round(middle, 3), repeats=repeats, spread=round((max(found) - min(found)) / middle, 4),
+            insn_per_byte=round(middle, 3), repeats=repeats, spread=spread,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -76,7 +76,10 @@ def one_insn_arguments() -> list[str]:
 
 
 def profile(
-    board: object, key: tuple[str, str, str, int], total: int = 128 << 10, options: dict[str, Any] | None = None
+    board: object,
+    key: tuple[str, str, str, int],
+    total: int = 128 << 10,
+    options: dict[str, Any] | None = None,
 ) -> list[tuple[str, float]]:
     """(function, instructions per payload byte) of one transfer of `total` bytes, the costliest first."""
     layer, transport, direction, size = key

@@ -147,7 +147,9 @@ def start(board: object, options: Mapping[str, object], log_dir: Path | None) ->
     """
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        raise UpyperfError("config", f"a QEMU board has no option {unknown[0]!r}: there are {', '.join(OPTIONS)}")
+        raise UpyperfError(
+            "config", f"a QEMU board has no option {unknown[0]!r}: there are {', '.join(OPTIONS)}"
+        )
     program = shutil.which("qemu-system-arm")
     if not program:
         raise UpyperfError("board", "qemu-system-arm is not here: apt-get install qemu-system-arm")
@@ -208,7 +210,8 @@ def _network(options: Mapping[str, object], link: LinkSettings | None, scratch: 
         )
 
     return [
-        "-netdev", pair(NETDEV, "nic", "emulator-nic"), "-net", f"nic,netdev={NETDEV},{model}{mac.replace('mac=', 'macaddr=')}",
+        "-netdev", pair(NETDEV, "nic", "emulator-nic"), "-net",
+        f"nic,netdev={NETDEV},{model}{mac.replace('mac=', 'macaddr=')}",
         "-netdev", "user,id=u0", "-netdev", pair("d0", "net", "emulator-net"),
         "-netdev", "hubport,id=h0,hubid=7,netdev=u0", "-netdev", "hubport,id=h1,hubid=7,netdev=d0",
     ]  # fmt: skip
