@@ -13,7 +13,9 @@ option = $(if $(2),$(1) $(call quote,$(2)))
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint benchmark clean
+PROFILE ?= tuned
+
+.PHONY: help setup bench firmware soak test lint benchmark clean
 
 help: ## list the targets
 	@echo 'make bench [BOARD=unix] [PLAN=name] [TIME=seconds] [PORT=/dev/ttyACM0] [SERVER=host] [ARGS=...]'
@@ -26,6 +28,14 @@ bench: ## measure a board: deploy, run the plan, show and store the result
 	@tools/setup.sh bench
 	@.venv/bin/upyperf bench $(call quote,$(BOARD)) $(call option,--plan,$(PLAN)) $(call option,--time,$(TIME)) \
 	    $(call option,--port,$(PORT)) $(call option,--server,$(SERVER)) $(ARGS)
+
+firmware: ## build a board's firmware (BOARD=qemu-an386 [PROFILE=tuned]); cached afterwards
+	@tools/setup.sh bench
+	@.venv/bin/python -m upyperf.firmware $(call quote,$(BOARD)) --profile $(call quote,$(PROFILE))
+
+soak: ## the long tests of the QEMU boards: 64 MiB over loss, 200 runs in a row
+	@tools/setup.sh test
+	@UPYPERF_SOAK=1 .venv/bin/pytest tests/port/test_faults.py $(ARGS)
 
 test: ## run all tests: ruff, mypy, pytest (what did not run is listed with its reason)
 	@tools/setup.sh test

@@ -32,7 +32,9 @@ app = typer.Typer(
 def _register() -> None:
     from upyperf.cli import bench, run, show, tools
 
-    for module in (bench, run, show, tools):
+    from upyperf.insn import command as insn
+
+    for module in (bench, run, show, tools, insn):
         module.register(app)
 
 
