@@ -59,7 +59,7 @@ class LinkSettings:
     def __str__(self) -> str:
         return (
             f"delay={self.delay * 1e3:g}ms,jitter={self.jitter * 1e3:g}ms,loss={self.loss * 100:g}%,"
-            f"reorder={self.reorder * 100:g}%,dup={self.dup * 100:g}%,rate={self.rate:g},seed={self.seed}"
+            f"reorder={self.reorder * 100:g}%,dup={self.dup * 100:g}%,rate={self.rate:.0f},seed={self.seed}"
         )
 
 
