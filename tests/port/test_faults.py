@@ -268,17 +268,27 @@ def test_many_runs_leak_nothing(runner):
 
 
 def test_errmem_under_rtt_with_the_small_profile(isolated, peer):
+    # 40-byte writes, one segment each: the queue of 32 is full long before 20 ms are over.
     board = Board(small_elf(), link="delay=10ms")
     try:
         board.network()
         board.exec(TRANSFERS)
-        for kind in ("netconn", "socket"):
+        for kind, nodelay in (
+            ("netconn", "s.config(nodelay=True)"),
+            ("socket", "s.setsockopt(6, socket.TCP_NODELAY, 1)"),
+        ):
             peer.got.clear()
-            sent = board.eval(f"send({kind!r}, {peer.sink}, {1 << 18})", 120)
-            assert peer.wait(60) == (sent[0], sent[1].hex())
-        counters = board.eval("lwipstats.counters()")
-        assert counters["tcp_write_errmem"] > 0
-        assert counters["lock_errors"] == 0
+            before = board.eval("lwipstats.counters()['tcp_write_errmem']")
+            board.exec(
+                f"s = connect({kind!r}, {peer.sink}); {nodelay}\nh = hashlib.sha256()\n"
+                "for i in range(300):\n b = os.urandom(40); h.update(b); s.write(b)\n"
+                "own = s.stats()[0] if hasattr(s, 'stats') else None\ns.close()",
+                60,
+            )
+            assert peer.wait(60) == (12000, board.eval("h.digest()").hex())
+            assert board.eval("lwipstats.counters()['tcp_write_errmem']") > before
+            if kind == "netconn":
+                assert board.eval("own") > 0
     finally:
         board.close()
 
