@@ -1,0 +1,270 @@
+"""Runs the streams of a test: slices, intervals, the end by time, bytes or word of the peer.
+
+Protocol files make Flows, give them to an Engine together with their control connection,
+and call `run()`; all waiting happens here, so that nothing can wait without a bound.
+"""
+
+from iperf import clock, hot
+from iperf.flow import MANY
+from iperf.ring import Ring
+
+try:
+    from micropython import const
+except ImportError:
+
+    def const(x):
+        return x
+
+
+POLLIN = const(1)
+POLLOUT = const(4)
+
+_SLICE_US = const(20000)  # longest time without a look at the control connection
+_SPIN_US = const(2000)  # pacing waits up to this by itself: poll() knows whole milliseconds only
+_OPS = const(16)  # datagrams in a turn when several streams share the loop
+
+
+class Engine:
+    """Moves data on `flows` until something ends it.
+
+    poller     of the layer
+    time_us    length of the test, 0 = no limit;  omit_us: left out at its start
+    quota      bytes over all flows of one direction, 0 = no limit
+    interval_us, on_row   0 = no rows; on_row(row) is called for each when live output was asked for
+    watch      pairs (sock, call) watched beside the data: call() returns True to end the run
+    idle_us    end with reason "idle" when no byte moved on any flow for so long, 0 = never
+    """
+
+    def __init__(self, poller, flows, time_us=0, omit_us=0, quota=0, interval_us=0, rows=64, on_row=None,
+                 watch=(), idle_us=0):  # fmt: skip
+        self.poller = poller
+        self.flows = flows
+        self.time_us = time_us
+        self.omit_us = omit_us
+        self.quota = quota
+        self.interval_us = interval_us
+        self.ring = Ring(rows if interval_us else 1)
+        self.on_row = on_row
+        self.watch = watch
+        self.idle_us = idle_us
+        self.clock = clock.Elapsed()
+        self.omitting = omit_us > 0
+        self.reason = None
+        self._watched = 0
+        self._row_s = 0
+        self._row_us = 0
+        self._next_s = 0
+        self._next_us = 0
+        self._idle_s = 0
+        self._idle_mark = 0
+
+    # -- the run
+
+    def start(self):
+        """Start the clock; senders may send from here on."""
+        self.clock.start()
+        n = 0
+        for f in self.flows:
+            if f.sender:
+                # parallel paced streams take turns instead of sending all at once
+                f.begin(f.p[hot.P_GAP] * n // max(1, len(self.flows)) if f.paced else 0)
+                n += 1
+            self.poller.register(f.sock, 0 if f.sender else POLLIN)
+        for s, _ in self.watch:
+            self.poller.register(s, POLLIN)
+        self._set_next_row()
+
+    def run(self):
+        """Until time, quota, the peer's word, or all streams ended. Returns the reason: "time", "quota",
+        "control", "eof", "fin", "idle"; totals are in the flows. Raises OSError of a socket."""
+        self.start()
+        while not self.slice():
+            pass
+        self.finish()
+        return self.reason
+
+    def slice(self):
+        """One round over all flows; True when the run is over."""
+        ck = self.clock
+        now = ck.update()
+        left = self._left()
+        if left <= 0:
+            if self.omitting:
+                self._end_omit()
+                return False
+            self.reason = "time"
+            return True
+        if self.interval_us:
+            to_row = ck.until(self._next_s, self._next_us, _SLICE_US)
+            if to_row <= 0:
+                self._rows()
+                return False
+            if to_row < left:
+                left = to_row
+        t_end = clock.ticks_add(now, left if left < _SLICE_US else _SLICE_US)
+        flows = self.flows
+        single = len(flows) == 1
+        wait = _SLICE_US
+        busy = False
+        alive = False
+        for f in flows:
+            if f.done:
+                continue
+            alive = True
+            if self.quota and self._cap(f):
+                self.reason = "quota"
+                return True
+            k = f.step(t_end, _SPIN_US if single else 0, MANY if single else _OPS)
+            if k == hot.WAIT:
+                if f.p[hot.P_WAIT] < wait:
+                    wait = f.p[hot.P_WAIT]
+            elif k == hot.BLOCK:
+                if f.sender and not f.want:
+                    f.want = True
+                    self.poller.modify(f.sock, POLLOUT)
+            elif k == hot.EOF or k == hot.FIN:
+                self._ended(f, k)
+            elif k == hot.NOMEM:
+                if wait > 1000:
+                    wait = 1000
+            else:
+                busy = True
+            if f.want and k != hot.BLOCK:
+                f.want = False
+                self.poller.modify(f.sock, 0)
+        if not alive:
+            self.reason = "fin" if self.flows and self.flows[0].fin else "eof"
+            return True
+        ms = 0
+        if not busy:
+            # what is left of the slice, and not beyond the moment when a paced block is due
+            left = clock.ticks_diff(t_end, clock.ticks_us())
+            if wait < left:
+                left = wait
+            ms = left // 1000
+            if ms <= 0:
+                if left > 0 and wait < _SLICE_US and not single:
+                    clock.sleep_us(left)
+                ms = 0
+        if not busy or self._watch_due(now):
+            self.poller.wait(ms)
+            for s, call in self.watch:
+                if s.ready and call():
+                    ck.update()
+                    self.reason = "control"
+                    return True
+        if self.idle_us:
+            return self._idle()
+        return False
+
+    def finish(self):
+        """Last rows, and the streams' end time; the sockets leave the poller."""
+        ck = self.clock
+        ck.update()
+        for f in self.flows:
+            self.poller.unregister(f.sock)
+        for s, _ in self.watch:
+            self.poller.unregister(s)
+        if self.interval_us:
+            # no row for the moment between the last data and the end
+            rest = (ck.s - self._row_s) * 1000000 + ck.us - self._row_us
+            if rest * 10 > self.interval_us or any(f.since_mark(hot.C_BYTES) for f in self.flows):
+                self._rows()
+        for f in self.flows:
+            if not f.end_us:
+                f.end_us = self.clock.total_us()
+
+    # -- parts
+
+    def _watch_due(self, now):
+        """While data flow without a pause: look at the watched sockets once in a slice."""
+        if not self.watch:
+            return False
+        if clock.ticks_diff(now, self._watched) < _SLICE_US and self._watched:
+            return False
+        self._watched = now or 1
+        return True
+
+    def _left(self):
+        limit = self.omit_us if self.omitting else self.time_us
+        if not limit:
+            return _SLICE_US
+        return self.clock.until(limit // 1000000, limit % 1000000, _SLICE_US)
+
+    def _cap(self, f):
+        """Bound the next slice by what is left of the quota in its direction; True when nothing is."""
+        left = self.quota
+        for g in self.flows:
+            if g.sender == f.sender:
+                left -= g.total(hot.C_BYTES)
+        if self.omitting:
+            left = MANY
+        elif left <= 0:
+            return True
+        f.limit = left if left < MANY else MANY
+        if f.header is not None:
+            f.ops = (f.limit + len(f.buf) - 1) // len(f.buf)
+        return False
+
+    def _ended(self, f, k):
+        f.done = True
+        f.fin = k == hot.FIN
+        self.clock.update()
+        f.end_us = self.clock.total_us()
+        self.poller.unregister(f.sock)
+
+    def _end_omit(self):
+        if self.interval_us:
+            self._rows()
+        self.omitting = False
+        self.clock.start()
+        for f in self.flows:
+            f.reset()
+        self._row_s = self._row_us = 0
+        self._next_s = self._next_us = 0
+        self._set_next_row()
+
+    def _set_next_row(self):
+        us = self._next_us + self.interval_us
+        self._next_s += us // 1000000
+        self._next_us = us % 1000000
+
+    def _rows(self):
+        """One row per flow for the time since the last; an interval that nothing ran in still has one."""
+        ck = self.clock
+        s, us = ck.s, ck.us
+        if (s, us) == (self._row_s, self._row_us):
+            return
+        for f in self.flows:
+            lo = f.lo[hot.C_BYTES] - f.mark_lo[hot.C_BYTES]
+            hi = f.hi[hot.C_BYTES] - f.mark_hi[hot.C_BYTES]
+            if lo < 0:
+                lo += 0x20000000
+                hi -= 1
+            m = f.since_mark
+            self.ring.put(f.id, f.sender, self.omitting, self._row_s, self._row_us, s, us, hi, lo,
+                          m(f.counted), m(hot.C_LOST), m(hot.C_OOO), f.jitter_us(), m(hot.C_RETRY),
+                          m(hot.C_NOMEM))  # fmt: skip
+            f.mark()
+            if self.on_row is not None:
+                self.on_row(self.ring.last())
+        self._row_s = s
+        self._row_us = us
+        while ck.until(self._next_s, self._next_us, 1) <= 0:
+            self._set_next_row()
+
+    def _idle(self):
+        n = 0
+        for f in self.flows:
+            n += f.lo[hot.C_BYTES] + f.hi[hot.C_BYTES]
+        if n != self._idle_mark:
+            self._idle_mark = n
+            self._idle_s = self.clock.s
+        elif (self.clock.s - self._idle_s) * 1000000 > self.idle_us:
+            self.reason = "idle"
+            return True
+        return False
+
+    def rows(self):
+        """The interval rows kept, oldest first (a list of dicts: after the test)."""
+        return [self.ring.row(k) for k in range(len(self.ring))]

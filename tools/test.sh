@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Runs every check after set-up: ruff, mypy, then pytest with the arguments given (--lint: without pytest).
+# All of them run even where one fails; the exit code is that of the first that failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+step() {
+    echo "== $*" >&2
+    "$@"
+    local code=$?
+    if ((code != 0 && failed == 0)); then failed=$code; fi
+}
+
+step .venv/bin/ruff check .
+step .venv/bin/mypy
+if [[ ${1:-} != --lint ]]; then
+    step .venv/bin/pytest "$@"
+fi
+if ((failed)); then echo "make test: failed, see above" >&2; fi
+exit $failed
