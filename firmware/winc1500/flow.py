@@ -212,7 +212,7 @@ class Flow(Table):
             else:
                 # A few messages for others may be in front; more than that is the caller's next turn.
                 for _ in range(4):
-                    if not h.poll() or s.got or s.target is None:
+                    if not h.poll() or s.got or s.target is None or s.eof or s.err:
                         break
         finally:
             s.target = None

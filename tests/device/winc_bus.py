@@ -136,3 +136,47 @@ class SPI:
 
 def header(gid, op, length):
     return bytes((gid, op)) + length.to_bytes(2, "little") + bytes(4)
+
+
+def boot_script(spi, fw=(19, 7, 7), chip=0x001003A0, efuse_polls=1, mac=b"\xf8\xf0\x05\x12\x34\x56"):
+    """The whole start-up after a hardware reset (sheet 3.2, 3.4, appendix A)."""
+    spi.add("C900E82400000052 5C 0000", "000000000000000000 C900")
+    spi.read(0x1000, chip).read(0x1000, chip)
+    for _ in range(efuse_polls - 1):
+        spi.read(0x1014, 0)
+    spi.read(0x1014, 0x80000000).read(0x207BC, 0).read(0xC000C, 0x10ADD09E)
+    spi.put(0x108C, 0x13301361)
+    config = 0x102 if chip & 0xFFF >= 0x3A0 else 0x100
+    spi.put(0x14A0, config).read(0x14A0, config)
+    spi.put(0xC000C, 0xEF522F61)
+    spi.read(0x108C, 0).read(0x108C, 0x02532636).put(0x108C, 0)
+    spi.read(0x1408, 0).put(0x1408, 0x100)
+    spi.read(0x1A00, 0).put(0x1A00, 0x10000)
+    spi.read(0xC0008, 0x1000)
+    spi.load(0x31000, b"\x00\x20\x00\x00\x00\x30\x00\x00")
+    rev = bytearray(32)
+    rev[4:7] = bytes(fw)
+    rev[7:10] = b"\x13\x03\x00"
+    spi.load(0x33000, rev)
+    return spi.load(0x32000, mac)
+
+
+def module(fw=(19, 7, 7), irq=None, connected=True, **options):
+    """(SPI, winc1500.module.Module) that has booted and, with `connected`, has an address."""
+    from winc1500 import wifi
+    from winc1500.module import Module
+
+    spi = SPI()
+    boot_script(spi, fw)
+    name = b"winc-123456"
+    spi.send(1, 7, 56, 0x37000, header(1, 7, 56) + name + bytes(48 - len(name)))
+    m = Module(spi, Pin(), Pin(), Pin(), irq, **options)
+    m.start()
+    spi.finished()
+    if connected:
+        m.wifi.state = wifi.GOT_IP
+        m.wifi.associated = True
+        m.wifi.ip = b"\x0a\x00\x00\x05"
+    m.clear_counters()
+    spi.calls = 0
+    return spi, m
