@@ -4,7 +4,8 @@ One SPI call carries a whole register operation: the frame, and as many zeros as
 expected to need. The chip puts a variable number of zero bytes before an echo and before data
 (sheet 2.3), so the driver remembers the longest filler of the last operations and clocks that many
 bytes more; a short guess costs a further call, a long one some zero bytes that the chip skips (sheet
-9.2 rule 2). `overread=False` never clocks such a byte; it then pays a call for each filler byte.
+9.2 rule 2). After a block write's command that does not hold, since the chip then waits for data (rule
+6): there the guess is the shortest filler. `overread=False` never clocks a byte too many.
 
 Nothing here allocates once the first packets have gone through.
 """
@@ -66,7 +67,7 @@ class Bus:
         self._w = bytearray(9 + 2 + _ZEROS)
         self._r = bytearray(5 + 3 + 6 + 2 * _ZEROS)
         self._b = bytearray(len(self.msg))
-        self._x = bytearray(16)
+        self._x = bytearray(16)  # _more takes up to 9 at once
         self._f3 = b"\xf3"
         self._cf = b"\xcf\xff\xff\xff"
         self._pair = bytearray(2)
@@ -85,8 +86,11 @@ class Bus:
         self._n = 0
         self._fe = 0  # expected filler before the echo
         self._fx = 0  # and before data
+        self._fl = 0  # the least filler before an echo
         self._fe_max = 0
         self._fx_max = 0
+        self._fe_min = 0
+        self._fe_min2 = 0  # in the window before
         self.seen = 0
         self.clear()
 
@@ -154,7 +158,10 @@ class Bus:
             if self.overread:
                 self._fe = self._fe_max
                 self._fx = self._fx_max
+                self._fl = self._fe_min if self._fe_min < self._fe_min2 else self._fe_min2
             self._fe_max = self._fx_max = 0
+            self._fe_min2 = self._fe_min
+            self._fe_min = _ZEROS
         if self.cs is not None:
             self.cs(0)
 
@@ -162,14 +169,17 @@ class Bus:
         if self.cs is not None:
             self.cs(1)
 
-    def _echo(self, cmd):
-        """Step over filler, the echo of `cmd` and its state byte (sheet 2.3)."""
+    def _echo(self, cmd, rest=0):
+        """Step over filler, the echo of `cmd` and its state byte (sheet 2.3).
+
+        `rest`: bytes that follow for certain, so that a short guess costs one call.
+        """
         buf = self._buf
         p = self._p
         zeros = 0
         while True:
             if p >= self._n:
-                self._more(1)
+                self._more(2 + rest)
             b = buf[p]
             p += 1
             if b == cmd:
@@ -179,24 +189,28 @@ class Bus:
             if b or zeros > _ZEROS:
                 raise BusError("SPI: no echo of command %02X (got %02X)" % (cmd, b), b)
         if p >= self._n:
-            self._more(1)
+            self._more(1 + rest)
         b = buf[p]
         self._p = p + 1
         if b & 0x0F:
             raise BusError("SPI: chip answered command %02X with state %02X" % (cmd, b), self.seen, b)
+        if zeros < self._fe_min:
+            self._fe_min = zeros
+            if zeros < self._fl:
+                self._fl = zeros
         if zeros > self._fe_max:
             self._fe_max = zeros
             if zeros > self._fe and self.overread:
                 self._fe = zeros
 
-    def _mark(self):
-        """Step over filler and the 0xFx byte in front of data."""
+    def _mark(self, rest=0):
+        """Step over filler and the 0xFx byte in front of data; `rest` as in `_echo`."""
         buf = self._buf
         p = self._p
         zeros = 0
         while True:
             if p >= self._n:
-                self._more(1)
+                self._more(1 + rest)
             b = buf[p]
             p += 1
             if b & 0xF0 == 0xF0:
@@ -246,8 +260,8 @@ class Bus:
             self._buf = buf = self._rx
             self._p = n
             self._exchange(self._rv, t, n + 3 + tail + self._fe + self._fx)
-            self._echo(t[0])
-            self._mark()
+            self._echo(t[0], 1 + tail)
+            self._mark(tail)
             self._need(tail)
         finally:
             self._end()
@@ -312,7 +326,7 @@ class Bus:
             self._buf = rx
             self._frame(b, 0, _DMA_WRITE, addr, n)
             self._p = 7
-            self._exchange(self._bv, b, 9 + self._fe)
+            self._exchange(self._bv, b, 9 + self._fl)
             self._echo(_DMA_WRITE)
             o[0] = 0xF3
             m = n + 4
@@ -326,7 +340,7 @@ class Bus:
             # given data only after the first was seen to be stored.
             self.ops += 1
             self._frame(o, m, _DMA_WRITE, where, size)
-            self._exchange(self._outv, o, m + 9 + self._fe)
+            self._exchange(self._outv, o, m + 9 + self._fl)
             self._stored(rx, m - 3)
             self._p = m + 7
             self._echo(_DMA_WRITE)
@@ -348,8 +362,9 @@ class Bus:
             self._p = 7
             m = 10 + self._fe + self._fx
             self._exchange(self._bv, b, m + n if small else m)
-            self._echo(_DMA_READ)
-            self._mark()
+            rest = n if small and n < 6 else 6 if small else 0
+            self._echo(_DMA_READ, 1 + rest)
+            self._mark(rest)
             p = self._p
             if small:
                 self._need(n)

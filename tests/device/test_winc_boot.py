@@ -42,7 +42,7 @@ def test_chip_left_without_crc():
     # Not reset since the last session: the frame with a CRC byte fails, the one without works (sheet 2.5)
     spi = SPI()
     spi.add("C900E82400000052 5C 0000", "00000000000000000000 00")
-    spi.add("00" * 15, "00" * 15)  # the driver looks for a late echo, one byte at a time
+    spi.add("00" * 16, "00" * 16)  # the driver looks for a late echo
     spi.resync()
     spi.put(0xE824, 0x52)
     spi.read(0x1000, 0x001003A0)

@@ -100,7 +100,8 @@ def test_receive_1400_into_the_callers_buffer():
 def test_cost_at_the_worst_filler():
     fe, fx = 2, 4
     spi, m, s = connected()
-    m.bus._fe, m.bus._fx = fe, fx
+    m.bus._fe, m.bus._fx, m.bus._fl = fe, fx, fe  # what two windows of operations teach it
+    m.bus._fe_min = m.bus._fe_min2 = fe
     data = bytes(1400)
 
     def store(addr, block):
