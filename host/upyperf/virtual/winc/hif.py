@@ -412,12 +412,11 @@ class Hif:
         rx = self._rx
         if rx is not None and rx.addr <= addr < rx.addr + SLOT:
             raw = rx.raw[addr - rx.addr : end - rx.addr]
-            if len(raw) < size:
+            if len(raw) < size - (size == 2):  # one byte is read as two (fact sheet 2.6)
                 self.book.break_rule(
                     17, f"read to byte {end - rx.addr} of a message of {rx.shown}; zeros from there on"
                 )
-                raw += bytes(size - len(raw))
-            return raw
+            return raw.ljust(size, b"\0")
         for start, block in self.boot.info_blocks().items():
             if start <= addr and end <= start + len(block):
                 return block[addr - start : end - start]
@@ -433,6 +432,8 @@ class Hif:
     def write(self, addr: int, data: bytes) -> None:
         """RAM as the host may write it: inside the granted buffer only."""
         grant, end = self._grant, addr + len(data)
+        if grant is not None and len(data) == 2 and end == grant.buffer.addr + grant.size + 1:
+            data, end = data[:1], end - 1  # one byte is written as two (fact sheet 2.6)
         if grant is not None and grant.buffer.addr <= addr and end <= grant.buffer.addr + grant.size:
             at = addr - grant.buffer.addr
             grant.data[at : at + len(data)] = data

@@ -57,7 +57,7 @@ def is_data(gid: int, op: int, version: tuple[int, int, int], control: bytes) ->
     if (gid, op) in SETTLED_DATA_OPS:
         return True
     if (gid, op) == (WIFI, 59):
-        return len(control) > 44 and control[44] != 1
+        return version >= (19, 6, 0) and len(control) > 44 and control[44] != 1
     if (gid, op) == (WIFI, 70):
         return version >= (19, 6, 0)
     return False

@@ -195,7 +195,7 @@ class Sockets:
         elif session != sock.session and sock.state is not State.CLOSED:
             self.book.break_rule(
                 19,
-                f"{ops.name(ops.IP, op)} on socket {ident}, session {session} instead of {sock.session}; dropped",
+                f"{ops.name(ops.IP, op)} on socket {ident}, session {session}, not {sock.session}; dropped",
             )
             return None
         return sock
