@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Fetch Debian source packages of any suite, without touching the machine's own apt lists.
+"""Fetch Debian packages, source or binary, of any suite, without touching the machine's own apt lists.
 
     tools/debsrc.py fetch SUITE PACKAGE VERSION SHA256 DEST [--patched]
+    tools/debsrc.py binaries SUITE DEST PACKAGE ...
     tools/debsrc.py versions PACKAGE [SUITE ...]
 
 ``fetch`` puts the unpacked source at DEST. VERSION is Debian's full version and SHA256 that of the
@@ -10,8 +11,11 @@ components go to DEST/<component>, as dpkg-source does; ``--patched`` brings Deb
 DEST/debian too and applies its patches. A DEST that already holds exactly this is left alone, so a
 second call needs no network.
 
-apt is run with its own lists and state below the cache folder, ``deb-src`` lines for SUITE only,
-and the mirror that the machine's own apt settings name. Signatures are checked against Debian's
+``binaries`` unpacks binary packages and all that they depend on, libc included, below DEST; nothing
+is installed and no maintainer script runs. A DEST made from the same list is left alone.
+
+apt is run with its own lists and state below the cache folder, one line for SUITE only, and the
+mirror that the machine's own apt settings name. Signatures are checked against Debian's
 archive keys. Neither root nor dpkg-dev is needed. Exit codes: 0 ok, 1 failed (one line says why).
 """
 
@@ -75,12 +79,13 @@ def locked(path: Path) -> Iterator[None]:
 
 
 class Suite:
-    """A private apt for the source packages of one suite."""
+    """A private apt for the packages of one suite: ``kind`` is "deb-src" (source) or "deb" (binary)."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, kind: str = "deb-src") -> None:
         self.name = name
-        self.root = CACHE / "debsrc" / name
-        self.lock = CACHE / "debsrc" / f"{name}.lock"
+        self.kind = kind
+        self.root = CACHE / kind / name
+        self.lock = CACHE / kind / f"{name}.lock"
 
     def _options(self) -> list[str]:
         settings = {
@@ -88,6 +93,7 @@ class Suite:
             "Dir::State::lists": self.root / "lists",
             "Dir::State::status": self.root / "status",
             "Dir::Cache": self.root / "cache",
+            "Dir::Cache::archives": self.root / "archives",
             "Dir::Etc::sourcelist": self.root / "sources.list",
             "Dir::Etc::sourceparts": "-",
             "Dir::Etc::preferences": "-",
@@ -123,16 +129,16 @@ class Suite:
         return done.stdout
 
     def update(self, force: bool = False) -> None:
-        """Bring the suite's source lists up to date (at most once in six hours unless forced)."""
+        """Bring the suite's package lists up to date (at most once in six hours unless forced)."""
         stamp = self.root / "updated"
         if not force and stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_MAX_AGE_S:
             return
-        for folder in ("state", "lists/partial", "cache/archives/partial", "log"):
+        for folder in ("state", "lists/partial", "archives/partial", "cache", "log"):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         (self.root / "status").touch()
         if not KEYRING.exists():
             raise DebsrcError(f"{KEYRING} is missing (apt-get install debian-archive-keyring)")
-        line = f"deb-src [signed-by={KEYRING}] {mirror()} {self.name} main\n"
+        line = f"{self.kind} [signed-by={KEYRING}] {mirror()} {self.name} main\n"
         (self.root / "sources.list").write_text(line)
         self._apt("apt-get", "update")
         stamp.touch()
@@ -155,6 +161,21 @@ class Suite:
             )
         what = ["--download-only"] if packaging else ["--download-only", "--tar-only"]
         self._apt("apt-get", "source", *what, "--only-source", f"{package}={version}", cwd=folder)
+
+    def download_closure(self, packages: list[str], folder: Path) -> None:
+        """Put binary packages and all that they depend on into ``folder`` (apt checks signature and hash).
+
+        The private apt knows of no installed package, so that libc itself is among them.
+        """
+        self.update()
+        words = ["install", "-y", "--download-only", "--no-install-recommends", *packages]
+        try:
+            self._apt("apt-get", *words)
+        except DebsrcError:  # the lists may be older than the mirror
+            self.update(force=True)
+            self._apt("apt-get", *words)
+        for file in (self.root / "archives").glob("*.deb"):
+            file.rename(folder / file.name)
 
 
 def _sha256(path: Path) -> str:
@@ -220,13 +241,43 @@ def fetch(suite: str, package: str, version: str, sha256: str, dest: Path, *, pa
     return True
 
 
+def binaries(suite: str, packages: list[str], dest: Path) -> bool:
+    """Have binary packages and their dependencies unpacked at ``dest``; False when they were there already.
+
+    Which files they were stands, with their SHA-256, in DEST/.debsrc. Raises DebsrcError.
+    """
+    source = Suite(suite, "deb")
+    stamp = dest / STAMP
+    wanted = f"{suite} {' '.join(packages)}\n"
+    with locked(source.lock):
+        if stamp.exists() and stamp.read_text().startswith(wanted):
+            return False
+        dest.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{dest.name}-", dir=dest.parent) as scratch:
+            files, tree = Path(scratch, "files"), Path(scratch, "tree")
+            files.mkdir()
+            source.download_closure(packages, files)
+            made_of = [f"{_sha256(file)}  {file.name}\n" for file in sorted(files.iterdir())]
+            for file in files.iterdir():
+                subprocess.run(["dpkg-deb", "-x", file, tree], check=True, timeout=120)
+            (tree / STAMP).write_text(wanted + "".join(made_of))
+            if dest.exists():
+                shutil.rmtree(dest)
+            tree.rename(dest)
+    return True
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Fetch Debian source packages of any suite.")
+    parser = argparse.ArgumentParser(description="Fetch Debian packages of any suite.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("fetch", help="unpack one source package")
     for name in ("suite", "package", "version", "sha256", "dest"):
         one.add_argument(name)
     one.add_argument("--patched", action="store_true", help="bring debian/ too and apply its patches")
+    two = verbs.add_parser("binaries", help="unpack binary packages with their dependencies")
+    for name in ("suite", "dest"):
+        two.add_argument(name)
+    two.add_argument("packages", nargs="+")
     many = verbs.add_parser("versions", help="which versions the suites have")
     many.add_argument("package")
     many.add_argument("suites", nargs="*", default=["bookworm", "trixie", "sid"])
@@ -237,6 +288,9 @@ def main() -> int:
                 args.suite, args.package, args.version, args.sha256, Path(args.dest), patched=args.patched
             )
             print(f"{args.package} {args.version}: {'fetched' if new else 'already there'}")
+        elif args.verb == "binaries":
+            new = binaries(args.suite, args.packages, Path(args.dest))
+            print(f"{' '.join(args.packages)}: {'fetched' if new else 'already there'}")
         else:
             for name in args.suites:
                 suite = Suite(name)

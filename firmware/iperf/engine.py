@@ -33,6 +33,9 @@ class Engine:
     interval_us, on_row   0 = no rows; on_row(row) is called for each when live output was asked for
     watch      pairs (sock, call) watched beside the data: call() returns True to end the run
     idle_us    end with reason "idle" when no byte moved on any flow for so long, 0 = never
+
+    Attributes: slice_us, longest time of one turn of a flow; at, the flow that moved last (the one whose
+    socket raised, when slice() raises OSError).
     """
 
     def __init__(self, poller, flows, time_us=0, omit_us=0, quota=0, interval_us=0, rows=64, on_row=None,
@@ -50,6 +53,9 @@ class Engine:
         self.clock = clock.Elapsed()
         self.omitting = omit_us > 0
         self.reason = None
+        self.slice_us = _SLICE_US
+        self.at = None
+        self._live = 0
         self._watched = 0
         self._row_s = 0
         self._row_us = 0
@@ -63,13 +69,14 @@ class Engine:
     def start(self):
         """Start the clock; senders may send from here on."""
         self.clock.start()
+        self._live = len(self.flows)
         n = 0
         for f in self.flows:
             if f.sender:
                 # parallel paced streams take turns instead of sending all at once
                 f.begin(f.p[hot.P_GAP] * n // max(1, len(self.flows)) if f.paced else 0)
                 n += 1
-            self.poller.register(f.sock, 0 if f.sender else POLLIN)
+            self._listen(f)
         for s, _ in self.watch:
             self.poller.register(s, POLLIN)
         self._set_next_row()
@@ -82,6 +89,20 @@ class Engine:
             pass
         self.finish()
         return self.reason
+
+    def add(self, f):
+        """Let one more flow join the running test."""
+        self.clock.update()
+        f.start_us = self.clock.total_us()
+        self.flows.append(f)
+        self._live += 1
+        f.begin()
+        self._listen(f)
+
+    def end(self, f):
+        """End one flow, the others go on."""
+        if not f.done:
+            self._ended(f, hot.EOF)
 
     def slice(self):
         """One round over all flows; True when the run is over."""
@@ -101,19 +122,23 @@ class Engine:
                 return False
             if to_row < left:
                 left = to_row
-        t_end = clock.ticks_add(now, left if left < _SLICE_US else _SLICE_US)
+        t_end = clock.ticks_add(now, left if left < self.slice_us else self.slice_us)
         flows = self.flows
-        single = len(flows) == 1
+        single = self._live == 1
         wait = _SLICE_US
         busy = False
-        alive = False
+        alive = 0
         for f in flows:
             if f.done:
                 continue
-            alive = True
+            alive += 1
             if self.quota and self._cap(f):
                 self.reason = "quota"
                 return True
+            if f.quota and f.cap(f.quota - f.total(hot.C_BYTES)):
+                self._ended(f, hot.QUOTA)
+                continue
+            self.at = f
             k = f.step(t_end, _SPIN_US if single else 0, MANY if single else _OPS)
             if k == hot.WAIT:
                 if f.p[hot.P_WAIT] < wait:
@@ -121,7 +146,7 @@ class Engine:
             elif k == hot.BLOCK:
                 if f.sender and not f.want:
                     f.want = True
-                    self.poller.modify(f.sock, POLLOUT)
+                    self._listen(f)
             elif k == hot.EOF or k == hot.FIN:
                 self._ended(f, k)
             elif k == hot.NOMEM:
@@ -129,9 +154,10 @@ class Engine:
                     wait = 1000
             else:
                 busy = True
-            if f.want and k != hot.BLOCK:
+            if f.want and k != hot.BLOCK and not f.done:
                 f.want = False
-                self.poller.modify(f.sock, 0)
+                self._listen(f)
+        self._live = alive
         if not alive:
             self.reason = "fin" if self.flows and self.flows[0].fin else "eof"
             return True
@@ -197,21 +223,30 @@ class Engine:
         for g in self.flows:
             if g.sender == f.sender:
                 left -= g.total(hot.C_BYTES)
-        if self.omitting:
-            left = MANY
-        elif left <= 0:
-            return True
-        f.limit = left if left < MANY else MANY
-        if f.header is not None:
-            f.ops = (f.limit + len(f.buf) - 1) // len(f.buf)
-        return False
+        return f.cap(MANY if self.omitting else left)
+
+    def _listen(self, f):
+        """Tell the poller what the flows of f's socket (two may share one) wait for."""
+        flags = 0
+        alive = False
+        for g in self.flows:
+            if g.sock is f.sock and not g.done:
+                alive = True
+                if not g.sender:
+                    flags |= POLLIN
+                elif g.want:
+                    flags |= POLLOUT
+        if alive:
+            self.poller.register(f.sock, flags)
+        else:
+            self.poller.unregister(f.sock)
 
     def _ended(self, f, k):
         f.done = True
         f.fin = k == hot.FIN
         self.clock.update()
         f.end_us = self.clock.total_us()
-        self.poller.unregister(f.sock)
+        self._listen(f)
 
     def _end_omit(self):
         if self.interval_us:
@@ -242,6 +277,8 @@ class Engine:
                 lo += 0x20000000
                 hi -= 1
             m = f.since_mark
+            if f.done and not hi and not lo and not m(f.counted):
+                continue
             self.ring.put(f.id, f.sender, self.omitting, self._row_s, self._row_us, s, us, hi, lo,
                           m(f.counted), m(hot.C_LOST), m(hot.C_OOO), f.jitter_us(), m(hot.C_RETRY),
                           m(hot.C_NOMEM))  # fmt: skip

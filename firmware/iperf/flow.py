@@ -45,7 +45,9 @@ class Flow:
         self.done = False  # has nothing more to do
         self.fin = False  # iperf 2: the final datagram was seen
         self.code = hot.BLOCK
-        self.end_us = 0  # when it ended, on the engine's clock; 0 while it runs
+        self.start_us = 0  # when it joined, on the engine's clock
+        self.end_us = 0  # when it ended; 0 while it runs
+        self.quota = 0  # bytes of this stream alone (iperf 2's -n), to the byte; 0 = no limit
         self.rate = rate
         # a receiver's datagrams are those that the sender is known to have sent, as iperf counts them
         self.counted = hot.C_PKTS if sender else hot.C_SPAN
@@ -98,11 +100,11 @@ class Flow:
         elif self.sender:
             if self.paced:
                 if h is None:
-                    k = hot.paced(self.sock.write, self.buf, c, t_end, self.limit, None, self.p, spin)
+                    k = hot.paced(self.sock.write, self._block(), c, t_end, self.limit, None, self.p, spin)
                 else:
                     k = hot.paced(self.sock.write, self.buf, c, t_end, ops, h.o, self.p, spin)
             elif h is None:
-                k = hot.tcp_send(self.sock.write, self.buf, c, t_end, self.limit)
+                k = hot.tcp_send(self.sock.write, self._block(), c, t_end, self.limit)
             else:
                 k = hot.udp_blast(self.sock.write, self.buf, c, t_end, ops, h.o, self.p)
         elif h is None:
@@ -112,6 +114,26 @@ class Flow:
         self.code = k
         self.fold()
         return k
+
+    def cap(self, left):
+        """Bound the next slice to `left` bytes; True when nothing is left."""
+        if left <= 0:
+            return True
+        size = len(self.buf)
+        if left > MANY:
+            left = MANY
+        if self.header is not None:
+            self.ops = (left + size - 1) // size
+        elif self.quota and left > size:
+            left -= left % size  # whole blocks first
+        self.limit = left
+        return False
+
+    def _block(self):
+        """What a TCP sender writes: its buffer, the last time only what its own quota has left."""
+        if self.quota and self.limit < len(self.buf):
+            return memoryview(self.buf)[: self.limit]
+        return self.buf
 
     def _from_file(self, c):
         """One block of the file (-F): EOF at its end. A block taken in part is finished first."""

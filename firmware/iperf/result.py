@@ -43,7 +43,7 @@ class Result:
     def take(self, engine):
         """Streams and interval rows of a finished engine."""
         for f in engine.flows:
-            self.streams.append(f.to_dict(f.end_us))
+            self.streams.append(f.to_dict(f.end_us - f.start_us))
         self.intervals += engine.rows()
         self.intervals_dropped += engine.ring.dropped
 

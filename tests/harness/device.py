@@ -126,8 +126,8 @@ class Process:
         while True:
             found = re.search(rb"^#T [^\n]*\n", self._pending, re.M)
             if found:
-                text, self._pending = self._pending[: found.start()], self._pending[found.end() :]
-                return text.decode(errors="replace"), found[0].decode().strip()
+                before, self._pending = self._pending[: found.start()], self._pending[found.end() :]
+                return before.decode(errors="replace"), found[0].decode().strip()
             ready = select.select([self._process.stdout], [], [], max(0, deadline - time.monotonic()))[0]
             chunk = os.read(self._process.stdout.fileno(), 65536) if ready else b""
             self._pending += chunk
@@ -235,7 +235,7 @@ def literals(tree: ast.Module) -> dict[str, Any]:
 
 def drop_micropython_only(items: list[pytest.Item]) -> list[pytest.Item]:
     """The CPython items that the file's ONLY reserves for MicroPython (to be deselected)."""
-    dropped = []
+    dropped: list[pytest.Item] = []
     for item in items:
         if isinstance(item, pytest.Function):
             only = getattr(item.module, "ONLY", None)

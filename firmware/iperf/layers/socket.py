@@ -122,9 +122,11 @@ class Poller:
         self._wait = self.p.ipoll if hasattr(self.p, "ipoll") else self.p.poll
 
     def register(self, sock, flags):
+        """Watch sock for these flags; again: for these instead."""
         self.p.register(sock.poll_obj, flags)
-        sock.ready = 0
-        self.socks.append(sock)
+        if sock not in self.socks:
+            sock.ready = 0
+            self.socks.append(sock)
 
     def modify(self, sock, flags):
         self.p.modify(sock.poll_obj, flags)

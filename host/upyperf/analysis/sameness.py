@@ -44,12 +44,12 @@ def _named(values: dict[str, set[str]]) -> str:
     return "; ".join(f"{name} {' / '.join(sorted(seen))}" for name, seen in values.items())
 
 
-def _varying(tables: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
+def _varying(tables: Iterable[dict[str, Any]], absent: str) -> dict[str, set[str]]:
     """The names whose values are not the same in all tables, with the values that were seen."""
     tables = list(tables)
     names = dict.fromkeys(name for table in tables for name in table)
     seen = {
-        name: {"not known" if table.get(name) in (None, "") else str(table[name]) for table in tables}
+        name: {absent if table.get(name) in (None, "") else str(table[name]) for table in tables}
         for name in names
     }
     return {name: values for name, values in seen.items() if len(values) > 1}
@@ -71,7 +71,7 @@ def differences(benches: Sequence[Bench]) -> list[Difference]:
     }
     if len(kinds) > 1:
         found.append(Difference("kind", f"virtual and real mixed: {', '.join(sorted(kinds))}"))
-    firmware = _varying(_firmware(b) for b in benches)
+    firmware = _varying((_firmware(b) for b in benches), "not known")
     if firmware:
         found.append(Difference("firmware", f"different firmware: {_named(firmware)}"))
     tests: dict[str, list[dict[str, Any]]] = {}
@@ -79,7 +79,7 @@ def differences(benches: Sequence[Bench]) -> list[Difference]:
         for run in bench.runs:
             tests.setdefault(f"{run.test.name}|{figures.key_of(run.test)}", []).append(_settings(run))
     for test, tables in tests.items():
-        settings = _varying(tables)
+        settings = _varying(tables, "not set")
         if settings:
             found.append(
                 Difference("settings", f"different settings of {test.rpartition('|')[0]}: {_named(settings)}")

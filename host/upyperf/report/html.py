@@ -3,6 +3,7 @@
 Every string passes `clean` and is escaped by Jinja2; only the plots and the style sheet are trusted.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
@@ -143,6 +144,25 @@ def _repeats(bench: Bench) -> tuple[list[dict[str, Any]], Markup | None]:
 # --- one run -------------------------------------------------------------------------------------
 
 
+_OPTION_UNITS: dict[str, Callable[[float], str]] = {
+    "bandwidth": lambda v: units.format_rate(v) if v else "as fast as it goes",
+    "time": lambda v: f"{v:g} s",
+    "interval": lambda v: f"{v:g} s",
+    "omit": lambda v: f"{v:g} s",
+    "length": lambda v: f"{v:g} B",
+    "window": lambda v: f"{v:g} B",
+    "mss": lambda v: f"{v:g} B",
+    "num_bytes": lambda v: f"{v:g} B",
+}
+
+
+def _option(name: str, value: object) -> object:
+    """An option's value with its unit."""
+    if name in _OPTION_UNITS and isinstance(value, int | float) and not isinstance(value, bool):
+        return _OPTION_UNITS[name](value)
+    return value
+
+
 @dataclass
 class _Part:
     """One direction of a run on the page."""
@@ -262,7 +282,7 @@ def _run(bench: Bench, run: RunResult, number: int) -> _Run:
         ("test", run.test.name),
         ("role of the board", run.test.role),
         ("layer", board.layer if board and board.layer else run.test.layer),
-        *sorted((k, v) for k, v in options.items() if v is not None),
+        *((k, _option(k, v)) for k, v in sorted(options.items()) if v is not None),
     ]
     if board is not None:
         page.counters = sorted(board.counters.items())

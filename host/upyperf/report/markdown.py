@@ -8,7 +8,7 @@ from upyperf.records import Bench
 from upyperf.report import text
 from upyperf.report.clean import one_line
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#|~$!])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~$])")
 
 
 def escape(value: object) -> str:
