@@ -432,9 +432,10 @@ class Sockets:
         def done(status: int) -> None:
             if status > 0:
                 self.counters["udp_sent"] += 1
-            message.free()
             if sock.callback:
                 self._answer_send(sock.id, message.op, message, status, session)
+            else:
+                message.free()
 
         sock.datagram.send(data, (host, peer[1]), done)
 
@@ -443,11 +444,11 @@ class Sockets:
         self._answer_send(sock.id, message.op, message, status, session)
 
     def _answer_send(self, ident: int, op: int, message: Message, status: int, session: int) -> None:
-        message.free()
+        """Reply to a send. Its buffer comes back only when the host has taken the reply (fact sheet 5.10)."""
         if self.stale_replies > 0:
             self.stale_replies -= 1
             self._post(op, structs.send_reply(ident, status, (session + 0x7000) & 0xFFFF))
-        self._post(op, structs.send_reply(ident, status, session))
+        self.hif.post(ops.IP, op, structs.send_reply(ident, status, session), message.free)
 
     # Receive
 
