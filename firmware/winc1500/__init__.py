@@ -8,7 +8,7 @@
     nic.connect("ssid", "key")
     s = socket.socket(); s.connect(("192.0.2.1", 80))
 
-Layers, from below: spi, chip, hif, wifi, sockets; module puts them together, network and socket give
+Layers, from below: spi, chip, hif, wifi, sockets; driver puts them together, network and socket give
 them MicroPython's names. Facts cite the sections of the project's WINC1500 fact sheet.
 """
 
@@ -18,9 +18,9 @@ _module = None
 
 
 def setup(spi, cs=None, rst=None, en=None, irq=None, **options):
-    """Say where the module is wired (see module.Module); it is started by active(True) or connect()."""
+    """Say where the module is wired (see driver.Module); it is started by active(True) or connect()."""
     global _module
-    from .module import Module
+    from .driver import Module
 
     if _module is not None and _module.running:
         _module.stop()

@@ -20,6 +20,7 @@ _TCP_OFFSET = const(80)  # of the data in a send message (5.6)
 _UDP_OFFSET = const(68)
 _HEADER = const(8)
 _SEND_CONTROL = const(16)
+_AHEAD = const(3)  # sends that may be outstanding before replies are looked for
 
 
 class Flow(Table):
@@ -146,7 +147,17 @@ class Flow(Table):
         else:
             op = _SENDTO
             at = _UDP_OFFSET
-        if not h.request(_IP, op | DATA, _HEADER + at + n):
+        k = 0
+        if s.out > _AHEAD:
+            # Take a reply in for each further send, or they pile up in the chip while a caller only writes.
+            h.poll()
+            if s.err:
+                self.check(s)
+        while not h.request(_IP, op | DATA, _HEADER + at + n):
+            # Buffers come back only as messages are served (5.10).
+            k += 1
+            if k < 4 and h.poll():
+                continue
             s.full = True
             s.full_t = ticks_ms()
             self.full += 1
@@ -273,15 +284,15 @@ class Flow(Table):
 
     def ready(self, s, want):
         """Poll flags (RD 1, WR 4, ERR 8, HUP 16) of a socket; serves at most one message if none holds."""
-        r = self._flags(s, want)
+        r = self.flags(s, want)
         if not r:
             if self.hif.held and self._held is not s:
                 self.hif.poll()
             self.service(want & 1)
-            r = self._flags(s, want)
+            r = self.flags(s, want)
         return r
 
-    def _flags(self, s, want):
+    def flags(self, s, want):
         r = 0
         if want & 1 and self.readable(s):
             r = 1

@@ -119,7 +119,7 @@ class Hif:
         `offset` after the header.
         """
         bus = self.bus
-        n = _HEADER + control if data is None else _HEADER + offset + size
+        n = _HEADER + (offset + size if offset else control)
         o = bus.out
         o[1] = gid
         o[2] = op & 0x7F

@@ -71,7 +71,7 @@ class WINC:
 
     @property
     def module(self):
-        """The module.Module behind it: layers and counters."""
+        """The driver.Module behind it: layers and counters."""
         return self._m
 
     def _wifi(self):

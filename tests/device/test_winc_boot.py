@@ -98,7 +98,7 @@ def test_module_sets_a_host_name_at_start():
 
 
 def test_failed_boot_powers_down():
-    from winc1500.module import Module
+    from winc1500.driver import Module
 
     spi = boot_script(SPI(), fw=(19, 2, 0))
     m = Module(spi, Pin(), Pin(), Pin())

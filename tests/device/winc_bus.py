@@ -162,9 +162,9 @@ def boot_script(spi, fw=(19, 7, 7), chip=0x001003A0, efuse_polls=1, mac=b"\xf8\x
 
 
 def module(fw=(19, 7, 7), irq=None, connected=True, **options):
-    """(SPI, winc1500.module.Module) that has booted and, with `connected`, has an address."""
+    """(SPI, winc1500.driver.Module) that has booted and, with `connected`, has an address."""
     from winc1500 import wifi
-    from winc1500.module import Module
+    from winc1500.driver import Module
 
     spi = SPI()
     boot_script(spi, fw)
