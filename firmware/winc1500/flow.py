@@ -7,7 +7,7 @@ the socket, because nothing else arrives before it is taken (4.4).
 """
 
 from .compat import const, sleep_ms, sleep_us, ticks_diff, ticks_ms
-from .errors import EIO, EMSGSIZE, ENOTCONN, BusError, WincError
+from .errors import EIO, EMSGSIZE, ENOTCONN, ETIMEDOUT, BusError, WincError
 from .hif import DATA
 from .table import BOUND, CLOSED, LISTEN, MAX_RECV, MAX_SEND, NEW, OPEN, Table
 
@@ -20,6 +20,7 @@ _TCP_OFFSET = const(80)  # of the data in a send message (5.6)
 _UDP_OFFSET = const(68)
 _HEADER = const(8)
 _SEND_CONTROL = const(16)
+_REPLY_MS = const(30000)  # longest silence while sends are outstanding
 _AHEAD = const(3)  # sends that may be outstanding before replies are looked for
 
 
@@ -150,7 +151,8 @@ class Flow(Table):
         k = 0
         if s.out > _AHEAD:
             # Take a reply in for each further send, or they pile up in the chip while a caller only writes.
-            h.poll()
+            if not h.poll():
+                self._overdue(s)
             if s.err:
                 self.check(s)
         while not h.request(_IP, op | DATA, _HEADER + at + n):
@@ -161,6 +163,9 @@ class Flow(Table):
             s.full = True
             s.full_t = ticks_ms()
             self.full += 1
+            if s.out:
+                self._overdue(s)
+                self.check(s)
             return None
         # Should the socket have died while we waited, the message goes out all the same: a granted buffer
         # that is never committed is lost to the chip. The next call raises.
@@ -185,6 +190,8 @@ class Flow(Table):
         o[22] = s.sid >> 8
         o[23] = o[24] = 0
         if s.tcp or s.replies:
+            if not s.out:
+                s.out_t = ticks_ms()
             s.out += 1
             s.unacked += n
         try:
@@ -194,6 +201,11 @@ class Flow(Table):
             raise
         self.sent += 1
         return n
+
+    def _overdue(self, s):
+        """Old firmware gives no reply to a send on a dead connection (5.10), and a lost one never comes."""
+        if s.tcp and ticks_diff(ticks_ms(), s.out_t) > _REPLY_MS and not s.err:
+            self._fail(s, ETIMEDOUT, "the peer acknowledged nothing for %d s" % (_REPLY_MS // 1000))
 
     def read(self, s, buf):
         """Received bytes into buf: their number, 0 at the end of a stream, None when nothing is there.

@@ -71,6 +71,7 @@ class Sock:
         self.src = bytearray(6)  # of the last datagram: port (2, BE), IP (4)
         self.out = 0  # sends without their reply
         self.unacked = 0  # bytes in them
+        self.out_t = 0  # when the last reply came, or the first of them was sent, in ms
         self.full = False  # the chip had no buffer at the last send,
         self.full_t = 0  # at this time in ms
         self.send_errors = 0  # UDP: datagrams that the chip reported unsent
@@ -245,6 +246,7 @@ class Table:
     def _on_sent(self, s, n):
         if s.out:
             s.out -= 1
+        s.out_t = ticks_ms()
         if n & 0x8000:
             n -= 0x10000
             if not s.tcp:

@@ -218,9 +218,9 @@ def test_buffer_full_takes_part_and_then_nothing():
     spi, m, s = connected()
     data = bytes(2000)
     send_1400(spi, data[:1400])
-    spi.put(0x108C, 2 | 0xC5 << 8 | 688 << 16).put(0x1078, 2).read(0x1078, 0).read(0x150400, 0)
+    spi.put(0x108C, 2 | 0xC5 << 8 | 688 << 16).put(0x1078, 2).read(0x1078, 0).read(0x150400, 0).quiet()
     assert m.stack.write(s, data) == 1400
-    spi.put(0x108C, 2 | 0xC5 << 8 | 1488 << 16).put(0x1078, 2).read(0x1078, 0).read(0x150400, 0)
+    spi.put(0x108C, 2 | 0xC5 << 8 | 1488 << 16).put(0x1078, 2).read(0x1078, 0).read(0x150400, 0).quiet()
     assert m.stack.write(s, data) is None
     assert m.stack.full == 2 and s.full
     spi.event(2, 0x45, send_reply(0, 1, 1400))
