@@ -198,6 +198,12 @@ class Chip:
 
     # --- sleep and wake: only once a power-save mode was asked for (sheet 3.5) ---
 
+    def power_save(self, on):
+        """Note that the chip may sleep from now on: it does so unless it is told to wake."""
+        if on != self.sleepy:
+            self.sleepy = on
+            self._awake = not on
+
     def wake(self):
         """Wake the chip if it may sleep. Raises WincError when it does not come up."""
         if not self.sleepy or self._awake:

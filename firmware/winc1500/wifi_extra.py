@@ -42,7 +42,7 @@ def set_mac(wifi, mac):
 def power_save(wifi, mode, broadcast=True):
     """0 none, 1 automatic, 2 H-automatic, 3 deep automatic, 4 manual (3.5)."""
     wifi.hif.message(_WIFI, 45, bytes((mode, 1 if broadcast else 0, 0, 0)))
-    wifi.hif.chip.sleepy = mode != 0
+    wifi.hif.chip.power_save(mode != 0)
 
 
 def power_profile(wifi, mode):
