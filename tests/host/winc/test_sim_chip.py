@@ -111,10 +111,10 @@ def test_join_dhcp_and_information(version):
     assert len(info) == 48
     assert info[:33].rstrip(b"\0") == b"upyperf"
     assert info[34:38] == bytes((192, 168, 77, 20))
-    assert struct.unpack_from("b", info, 44)[0] == -55
+    assert struct.unpack_from("b", info, 44)[0] == -60
     assert (info[45] == 6) == (host.chip.config.version >= (19, 6, 0))
     host.send(1, 3)
-    assert struct.unpack_from("b", host.wait_event(1, 4))[0] == -55
+    assert struct.unpack_from("b", host.wait_event(1, 4))[0] == -60
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import sys
 import time
 
 import pytest
-
 from upyperf.virtual.winc.crc import crc7
 
 HEAD = struct.Struct("<BBH")

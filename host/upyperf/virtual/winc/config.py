@@ -17,12 +17,10 @@ class SpiConfig:
 
     clock_hz: int = 10_000_000  # SCK until the host says otherwise
     host: str = "none"  # "polling", "dma": model the host's cost; "none": transfers take no time
-    call_us: float = (
-        26.0  # host's cost of one SPI call: function call, chip select, set-up (experiments W1, W7)
-    )
-    poll_gap_us: float = 0.306  # polling: pause between two bytes, absent with DMA (W7: 5.24 -> 6.8 Mbit/s)
-    catch_up_us: float = 3000.0  # how far the model may lag behind the wall clock before it gives time up
-    idle_us: float = 1000.0  # a pause longer than this between two transfers is the host's own, not lateness
+    call_us: float = 17.5  # host's cost of one SPI call: function call, chip select, set-up (W1, W5)
+    poll_gap_us: float = 0.3  # polling: pause between two bytes, absent with DMA (W7)
+    catch_up_us: float = 10_000.0  # how far the model may lag behind the wall clock before it gives time up
+    idle_us: float = 1000.0  # a shorter pause between two transfers always counts as the host's work
     pause_us: float = 30.0  # a reply is never held back for less than this (sleeping costs more)
     echo_zeros: str = "random"  # zeros before the echo of a command: "random" (0-2) or a number
     data_zeros: str = "random"  # zeros between state and a data packet of a read: "random" (0-4) or a number
@@ -65,7 +63,7 @@ class AccessPoint:
     key: bytes = b"throughput"  # empty: open
     bssid: bytes = bytes.fromhex("02aabbccdd01")
     channel: int = 6
-    rssi: int = -55  # dBm; what a scan shows. The one we are joined to shows air.rssi
+    rssi: int = -60  # dBm; what a scan shows. The one we are joined to shows air.rssi
     security: int = PSK
     hidden: bool = False
 
@@ -123,22 +121,22 @@ class SocketConfig:
 
 @dataclass
 class AirConfig:
-    """The way through the module's firmware and the air. All zero: no air at all."""
+    """The way through the module's firmware and the air. Not enabled: no air at all."""
 
     enabled: bool = False
-    rssi: int = -55  # dBm
+    rssi: int = -60  # dBm
     margin_db: float = 12.0  # the rate control keeps this far above the sensitivity of a rate
     max_phy_mbps: float = 65.0  # highest PHY rate the two ends agree on
-    module_tcp_us: float = 980.0  # the module's own work on one TCP segment, its acknowledgement included
-    module_udp_us: float = 835.0  # and on one datagram
-    module_byte_us: float = 0.0
+    module_tcp_us: float = 1085.0  # the module's own work on one TCP segment, its acknowledgement included
+    module_udp_us: float = 930.0  # and on one datagram
+    module_byte_us: float = 0.0  # more work for each byte
     udp_free_us: float = 150.0  # from the commit of a datagram until its buffer is free again
     access_us: float = 120.0  # preamble, SIFS, ACK and DIFS of one frame
-    contention_us: float = 140.0  # mean wait for a free medium and back-off, exponentially distributed
+    contention_us: float = 160.0  # mean wait for a free medium and back-off, exponentially distributed
     retry: float = 0.02  # probability that a try is lost at a strong signal
-    retry_knee_dbm: float = -73.0  # around here half of the tries are lost
-    retry_slope_db: float = 3.5
-    max_tries: int = 7
+    retry_knee_dbm: float = -74.0  # around here half of the tries are lost
+    retry_slope_db: float = 5.0  # how soon that changes with the signal
+    max_tries: int = 7  # then a datagram is lost, a TCP segment starts again
     loss: float = 0.0005  # datagrams lost behind the air, independent of load
     queue: int = 24  # frames waiting for the air (module and AP) before more are dropped
     rtt_us: float = 900.0  # from the end of a frame until the peer's acknowledgement is back

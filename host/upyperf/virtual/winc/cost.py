@@ -22,7 +22,7 @@ from .machine import SPI, Pin
 
 PAYLOAD = 1400
 CALL_LIMIT = 16
-# Echo zeros, data zeros, limit in bus bytes per payload byte. Random fillers cannot be learnt: no limit there.
+# Echo zeros, data zeros, limit in bus bytes per payload byte. Random fillers cannot be learnt: no limit.
 FILLERS: dict[str, tuple[str, str, float | None]] = {
     "none": ("0", "0", 1.14),
     "worst": ("2", "4", 1.17),

@@ -14,6 +14,7 @@ from typing import Any
 from .chip import Chip
 from .power import PINS
 from .rules import RuleError
+from .workload import Workload, peer_pid
 
 TRANSFER, WRITE, READ, PIN, STATE, WAIT, SPI, SUBSCRIBE = range(1, 9)
 HELLO, CONTROL, EDGE, ERROR = 0x10, 0x11, 0x40, 0x7F
@@ -116,10 +117,12 @@ class _Client:
         chip.edge_listeners.append(self._edge)
         self._edge_due = False
         self._busy = False
+        chip.pacer.busy_ns = Workload(peer_pid(sock)).busy_ns
 
     def close(self) -> None:
         """Forget the client. The chip stays as it is, but its chip select is released."""
         self.chip.edge_listeners.remove(self._edge)
+        self.chip.pacer.busy_ns = None
         self.chip.power.levels["cs"] = 1
         self.sock.close()
 
