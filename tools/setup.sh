@@ -82,7 +82,7 @@ system_packages() {
     read -ra packages <<<"$(missing_packages | xargs)"
     ((${#essential[@]} + ${#packages[@]} == 0)) && return
     apt_install "${essential[@]}" "${packages[@]}" && return
-    local line="sudo apt-get install -y ${essential[*]} ${packages[*]}"
+    local line="sudo apt-get update; sudo apt-get install -y ${essential[*]} ${packages[*]}"
     if [[ $goal == bench && ${#essential[@]} == 0 ]]; then
         say "not here: ${packages[*]}; going on without (for the real programs run: ${line//  / })"
     else

@@ -13,6 +13,9 @@ from iperf.frames import Writer
 
 LAYERS = ("socket", "netconn", "raw", "winc1500")
 
+# Events of iperf that become records before the test's end, and their kinds.
+_EARLY = {"start": "start", "connected": "connected", "text": "log"}
+
 _last = None
 
 
@@ -84,11 +87,13 @@ def _do(run, job, out):
         if kind == "interval":
             if live:
                 run.say(out, kind, fields)
-            return
-        if kind in ("result", "error", "done"):
-            return
-        run.before.append((kind, dict(fields)))
-        run.say(out, kind, fields)
+        elif kind == "error":
+            # A server's failed test: said once, at the end.
+            run.error = dict(fields)
+        elif kind in _EARLY:
+            fields = dict(fields)
+            run.before.append((_EARLY[kind], fields))
+            run.say(out, _EARLY[kind], fields)
 
     options["on_event"] = on_event
     options["live"] = live

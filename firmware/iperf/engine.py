@@ -42,9 +42,12 @@ class Engine:
                  watch=(), idle_us=0):  # fmt: skip
         self.poller = poller
         self.flows = flows
-        self.time_us = time_us
-        self.omit_us = omit_us
-        self.quota = quota
+        # as (seconds, rest) and (hi, lo): nothing in the loop may leave small integers
+        self._time = (time_us // 1000000, time_us % 1000000)
+        self._omit = (omit_us // 1000000, omit_us % 1000000)
+        self._quota = (quota >> 29, quota & MANY)
+        self.limited = time_us > 0
+        self.quota = quota > 0
         self.interval_us = interval_us
         self.ring = Ring(rows if interval_us else 1)
         self.on_row = on_row
@@ -99,10 +102,17 @@ class Engine:
         f.begin()
         self._listen(f)
 
-    def end(self, f):
+    def end(self, f, code=hot.EOF):
         """End one flow, the others go on."""
         if not f.done:
-            self._ended(f, hot.EOF)
+            self._ended(f, code)
+
+    def end_in(self, us):
+        """Let the run end by time `us` from now; 0: no such end."""
+        self.clock.update()
+        t = self.clock.total_us() + us
+        self._time = (t // 1000000, t % 1000000)
+        self.limited = us > 0
 
     def slice(self):
         """One round over all flows; True when the run is over."""
@@ -194,7 +204,7 @@ class Engine:
         if self.interval_us:
             # no row for the moment between the last data and the end
             rest = (ck.s - self._row_s) * 1000000 + ck.us - self._row_us
-            if rest * 10 > self.interval_us or any(f.since_mark(hot.C_BYTES) for f in self.flows):
+            if rest * 10 > self.interval_us or any(f.moved() for f in self.flows):
                 self._rows()
         for f in self.flows:
             if not f.end_us:
@@ -212,18 +222,31 @@ class Engine:
         return True
 
     def _left(self):
-        limit = self.omit_us if self.omitting else self.time_us
-        if not limit:
+        if self.omitting:
+            t = self._omit
+        elif self.limited:
+            t = self._time
+        else:
             return _SLICE_US
-        return self.clock.until(limit // 1000000, limit % 1000000, _SLICE_US)
+        return self.clock.until(t[0], t[1], _SLICE_US)
 
     def _cap(self, f):
         """Bound the next slice by what is left of the quota in its direction; True when nothing is."""
-        left = self.quota
-        for g in self.flows:
-            if g.sender == f.sender:
-                left -= g.total(hot.C_BYTES)
-        return f.cap(MANY if self.omitting else left)
+        if self.omitting:
+            left = MANY
+        else:
+            hi, lo = self._quota
+            for g in self.flows:
+                if g.sender == f.sender:
+                    hi -= g.hi[hot.C_BYTES]
+                    lo -= g.lo[hot.C_BYTES]
+                    if lo < 0:
+                        lo += 0x20000000
+                        hi -= 1
+            if hi < 0 or (hi == 0 and lo == 0):
+                return True
+            left = MANY if hi else lo
+        return f.cap(left)
 
     def _listen(self, f):
         """Tell the poller what the flows of f's socket (two may share one) wait for."""
@@ -268,7 +291,7 @@ class Engine:
         """One row per flow for the time since the last; an interval that nothing ran in still has one."""
         ck = self.clock
         s, us = ck.s, ck.us
-        if (s, us) == (self._row_s, self._row_us):
+        if s == self._row_s and us == self._row_us:
             return
         for f in self.flows:
             lo = f.lo[hot.C_BYTES] - f.mark_lo[hot.C_BYTES]
@@ -276,12 +299,12 @@ class Engine:
             if lo < 0:
                 lo += 0x20000000
                 hi -= 1
-            m = f.since_mark
-            if f.done and not hi and not lo and not m(f.counted):
+            if f.done and not hi and not lo and not f.since_mark(f.counted):
                 continue
+            # no shorthand for f.since_mark: a bound method is a heap object
             self.ring.put(f.id, f.sender, self.omitting, self._row_s, self._row_us, s, us, hi, lo,
-                          m(f.counted), m(hot.C_LOST), m(hot.C_OOO), f.jitter_us(), m(hot.C_RETRY),
-                          m(hot.C_NOMEM))  # fmt: skip
+                          f.since_mark(f.counted), f.since_mark(hot.C_LOST), f.since_mark(hot.C_OOO),
+                          f.jitter_us(), f.since_mark(hot.C_RETRY), f.since_mark(hot.C_NOMEM))  # fmt: skip
             f.mark()
             if self.on_row is not None:
                 self.on_row(self.ring.last())
@@ -293,7 +316,7 @@ class Engine:
     def _idle(self):
         n = 0
         for f in self.flows:
-            n += f.lo[hot.C_BYTES] + f.hi[hot.C_BYTES]
+            n = (n + f.lo[hot.C_BYTES] + f.hi[hot.C_BYTES]) & MANY
         if n != self._idle_mark:
             self._idle_mark = n
             self._idle_s = self.clock.s

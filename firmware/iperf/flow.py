@@ -29,6 +29,9 @@ class Flow:
     def __init__(self, id, sock, sender, buf, header=None, rate=0, source=None):
         self.id = id
         self.sock = sock
+        # bound once: a bound method is a heap object wherever it is looked up
+        self._write = sock.write if sender else None
+        self._readinto = None if sender else sock.readinto
         self.sender = sender
         self.buf = buf
         self.header = header
@@ -54,10 +57,10 @@ class Flow:
         self.p = None
         self.u = None
         if sender:
-            self.p = array("i", [0] * hot.P_LEN)
+            self.p = array("l", [0] * hot.P_LEN)  # ticks of the unix port need 64 bits; "q" reads allocate on 32-bit
             self._set_rate(rate)
         elif header is not None:
-            self.u = array("i", [0] * hot.U_LEN)
+            self.u = array("l", [0] * hot.U_LEN)
             self.u[hot.U_EXP] = header.first
             for k in range(hot.HOLES):
                 self.u[hot.U_HOLES + 2 * k] = 1
@@ -100,17 +103,17 @@ class Flow:
         elif self.sender:
             if self.paced:
                 if h is None:
-                    k = hot.paced(self.sock.write, self._block(), c, t_end, self.limit, None, self.p, spin)
+                    k = hot.paced(self._write, self._block(), c, t_end, self.limit, None, self.p, spin)
                 else:
-                    k = hot.paced(self.sock.write, self.buf, c, t_end, ops, h.o, self.p, spin)
+                    k = hot.paced(self._write, self.buf, c, t_end, ops, h.o, self.p, spin)
             elif h is None:
-                k = hot.tcp_send(self.sock.write, self._block(), c, t_end, self.limit)
+                k = hot.tcp_send(self._write, self._block(), c, t_end, self.limit)
             else:
-                k = hot.udp_blast(self.sock.write, self.buf, c, t_end, ops, h.o, self.p)
+                k = hot.udp_blast(self._write, self.buf, c, t_end, ops, h.o, self.p)
         elif h is None:
-            k = hot.tcp_recv(self.sock.readinto, self.buf, c, t_end, self.limit)
+            k = hot.tcp_recv(self._readinto, self.buf, c, t_end, self.limit)
         else:
-            k = hot.udp_recv(self.sock.readinto, self.buf, c, t_end, ops, h.o, self.u)
+            k = hot.udp_recv(self._readinto, self.buf, c, t_end, ops, h.o, self.u)
         self.code = k
         self.fold()
         return k
@@ -143,7 +146,7 @@ class Flow:
                 return hot.EOF
             self.left = memoryview(self.buf)[:n]
         try:
-            n = self.sock.write(self.left)
+            n = self._write(self.left)
         except OSError as e:
             return hot._no_memory(e, c)
         if n is None:
@@ -179,8 +182,16 @@ class Flow:
 
     def since_mark(self, i):
         """Counter i since the last `mark()`; not below zero."""
-        n = (self.hi[i] - self.mark_hi[i]) * _LO + self.lo[i] - self.mark_lo[i]
+        n = self.lo[i] - self.mark_lo[i]
+        hi = self.hi[i] - self.mark_hi[i]
+        if hi:
+            n += hi * _LO
         return n if n > 0 else 0
+
+    def moved(self):
+        """True when bytes moved since the last `mark()`."""
+        i = hot.C_BYTES
+        return self.lo[i] != self.mark_lo[i] or self.hi[i] != self.mark_hi[i]
 
     def mark(self):
         for i in range(hot.C_LEN):

@@ -71,7 +71,8 @@ def server(version, kw):
     cfg["role"] = "server"
     _default(cfg, "interval", 1)
     _default(cfg, "format", "a")
-    _default(cfg, "rcv_timeout", 120 if version == 3 else 5)
+    # iPerf 2 over TCP: longer than a stall of Wi-Fi, over UDP: the client may never say that it ended
+    _default(cfg, "rcv_timeout", 120 if version == 3 else 5 if cfg["udp"] else 30)
     return cfg
 
 

@@ -29,6 +29,7 @@ class Result:
         self.proto = "udp" if cfg["udp"] else "tcp"
         self.mode = mode
         self.remote = None
+        self.conns = []  # (stream id, local, remote) for the text; addresses are (ip, port) or None
         self.streams = []
         self.peer_sent = None
         self.peer_received = None

@@ -6,10 +6,11 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from pydantic import Field
 
@@ -32,11 +33,11 @@ class DeployLink(Protocol):
     def exec(self, code: str, timeout: float) -> str:
         """Run code on the board; what it printed."""
 
-    def eval(self, expr: str, timeout: float) -> Any:
+    def eval(self, expr: str, timeout: float) -> object:
         """The value of an expression."""
 
-    def put_tree(self, files: dict[str, bytes]) -> Any:
-        """Write the files that are not there yet."""
+    def put_tree(self, files_by_path: Mapping[str, bytes]) -> list[str]:
+        """Write the files that are not there yet; the paths written."""
 
 
 class PackageTable(Table):
@@ -94,7 +95,7 @@ class Deployed:
     """"mpy", "mpy+native", "py" or "frozen"."""
     files: int = 0
     bytes: int = 0
-    changed: int | None = None
+    changed: int = 0
     notes: list[str] = field(default_factory=list)
 
 
@@ -218,15 +219,11 @@ def deploy(link: DeployLink, board: Board, cache: Path | None = None) -> Deploye
     if board.deploy.form == "frozen":
         return Deployed("frozen", notes=["the package is frozen into the firmware"])
     mpy = link.eval("getattr(__import__('sys').implementation, '_mpy', None)", timeout=10)
-    files, deployed = build(board, mpy, cache or root() / ".cache" / "mpy")
+    files, deployed = build(board, mpy if isinstance(mpy, int) else None, cache or root() / ".cache" / "mpy")
     twins = [_twin(path) for path in files]
     for start in range(0, len(twins), 16):
         link.exec(_REMOVE_TWINS.format(paths=twins[start : start + 16]), timeout=30)
-    changed = link.put_tree(files)
-    if isinstance(changed, int):
-        deployed.changed = changed
-    elif isinstance(changed, list | tuple | set):
-        deployed.changed = len(changed)
+    deployed.changed = len(link.put_tree(files))
     return deployed
 
 

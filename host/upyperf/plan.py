@@ -1,12 +1,12 @@
 """Plans: which tests a bench runs, as TOML data (data/plans/*.toml or a file of the user's).
 
-    title = "…"
-    [[test]]                       # version, proto, mode and layer may be lists: every combination
-    version = [3, 2]
-    proto = "udp"
-    mode = ["send", "receive"]
-    time = 10                      # options as iperf names them, with iperf's suffixes
-    bandwidth = "10M"
+title = "…"
+[[test]]                       # version, proto, mode and layer may be lists: every combination
+version = [3, 2]
+proto = "udp"
+mode = ["send", "receive"]
+time = 10                      # options as iperf names them, with iperf's suffixes
+bandwidth = "10M"
 """
 
 from __future__ import annotations

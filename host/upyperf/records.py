@@ -83,7 +83,10 @@ class Stream(Sum):
 
 
 class Interval(Model):
-    """One stream in one reporting interval, times from the start of the test."""
+    """One stream in one reporting interval, times from the start of the test.
+
+    `sender` says whether the board sent, in the rows that the peer printed too.
+    """
 
     id: int
     sender: bool

@@ -43,3 +43,9 @@ def settings(folder: Path | None = None, environment: dict[str, str] | None = No
         if value:
             fields[name] = value
     return load(Settings, fields, "environment")
+
+
+def resolve(**flags: str | None) -> Settings:
+    """The settings with the flags that were given on top. Raises UpyperfError of kind config."""
+    base = settings()
+    return base.model_copy(update={name: value for name, value in flags.items() if value is not None})

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 from upyperf.analysis import bounds, ends, limits
 from upyperf.analysis.bounds import Bound
@@ -80,10 +81,12 @@ def key_of(test: Test, way: Way | None = None) -> str:
 
 
 def label_of(test: Test, way: Way | None = None) -> str:
-    """The same for people: "iPerf 3 TCP send"; the role is named where the board serves."""
+    """The same for people: "iPerf 3 TCP send"; the role where the board serves, the layer beside `socket`."""
     parts = [f"iPerf {test.version}", test.proto.upper(), test.mode]
     if way is not None and test.mode not in _WAYS:
         parts.append(way)
+    if test.layer != "socket":
+        parts.append(test.layer)
     if test.role == "server":
         parts.append("(server)")
     return " ".join(parts)
@@ -125,8 +128,17 @@ def _row(bench: Bench, run: RunResult, way: Way) -> Row:
     direction = next((d for d in run.directions if d.way == way), None) or Direction(way=way)
     theirs = direction.peer or direction.reported
     receiver, sender = (direction.board, theirs) if way == "receive" else (theirs, direction.board)
-    counted = receiver or Sum(bytes=0)
-    packets = counted.packets if counted.packets is not None else (sender.packets if sender else None)
+    # Not every program prints every figure: what one account of the receiver lacks, the other may tell.
+    accounts = [direction.board] if way == "receive" else [direction.peer, direction.reported]
+    udp = run.test.proto == "udp"
+
+    def counted(name: str) -> Any:
+        values = [getattr(a, name) for a in accounts if a is not None and udp]
+        return next((v for v in values if v is not None), None)
+
+    packets = counted("packets")
+    if packets is None and udp and sender is not None:
+        packets = sender.packets
     if direction.peer is not None and run.peer is not None:
         peer_name = run.peer.program
     elif direction.reported is not None:
@@ -142,10 +154,10 @@ def _row(bench: Bench, run: RunResult, way: Way) -> Row:
         peer_bps=_bps(theirs),
         peer_name=peer_name,
         delivered_bps=_bps(direction.delivered),
-        jitter_us=counted.jitter_us if run.test.proto == "udp" else None,
-        lost=counted.lost if run.test.proto == "udp" else None,
-        packets=packets if run.test.proto == "udp" else None,
-        ooo=counted.ooo if run.test.proto == "udp" else None,
+        jitter_us=counted("jitter_us"),
+        lost=counted("lost"),
+        packets=packets,
+        ooo=counted("ooo"),
         retries=direction.board.retries if direction.board and way == "send" else None,
         enomem=direction.board.enomem if direction.board and way == "send" else None,
         stall_us=direction.board.stall_us if direction.board and way == "send" else None,
@@ -204,7 +216,7 @@ def curves(run: RunResult, way: Way) -> tuple[list[Point], list[Point]]:
     """The curves of one direction: as the board counted, and as the peer did (maybe empty)."""
     sends = way == "send"
     board = curve(run.board.intervals, sends) if run.board else []
-    peer = curve(run.peer.intervals, not sends) if run.peer else []
+    peer = curve(run.peer.intervals, sends) if run.peer else []
     return board, peer
 
 
@@ -224,6 +236,13 @@ def warnings(row: Row) -> list[str]:
     if row.run.test.mode not in _WAYS:
         found = [f"{row.way}: {line}" for line in found]
     return found
+
+
+def remarks(run: RunResult) -> list[str]:
+    """The notes of a run beside those that `warnings` and the board's own list of adaptions give."""
+    said = set(run.board.adapted) if run.board else set()
+    said |= {text for d in run.directions if (text := ends.explain(d, run.test.proto))}
+    return [note for note in run.notes if note not in said]
 
 
 def virtual_mark(bench: Bench) -> str | None:

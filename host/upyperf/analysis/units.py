@@ -21,15 +21,7 @@ _RATE_RE = re.compile(
     r"bytes/sec|)",
     re.IGNORECASE,
 )
-_SIZE_RE = re.compile(_NUMBER + r"\s*(?P<prefix>[kmgt]?)(?:i?b|bytes?|)", re.IGNORECASE)
 _PERCENT_RE = re.compile(_NUMBER + r"\s*%")
-
-
-def rate_bps(size_bytes: float, time_us: float) -> float | None:
-    """Rate in bit/s of `size_bytes` in `time_us` microseconds; None when no time has passed."""
-    if time_us <= 0:
-        return None
-    return size_bytes * 8e6 / time_us
 
 
 def significant(value: float) -> str:
@@ -166,18 +158,6 @@ def parse_rate(text: str) -> float:
     if match["unit"].lower().startswith("byte"):
         scale *= 8
     return _number(match) * scale
-
-
-def parse_size(text: str) -> int:
-    """Size in bytes of "1460", "8K", "1.25 MiB"; prefixes count 1024, as in iperf's -l and -w.
-
-    Raises ValueError with one line of text that says what would be right.
-    """
-    match = _SIZE_RE.fullmatch(text.strip())
-    if match is None or match["sign"] in ("-", "−"):
-        raise ValueError(f"{text.strip()[:40]!r} is not a size: write it like '1460', '8K' or '1.5 MiB'")
-    scale = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}[match["prefix"].lower()]
-    return round(_number(match) * scale)
 
 
 def parse_percent(text: str) -> float:

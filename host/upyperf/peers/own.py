@@ -141,8 +141,11 @@ def main(text: str) -> int:
     def say(kind: str, fields: dict[str, Any]) -> None:
         print(json.dumps({"k": kind, **fields}), flush=True)
 
-    def on_event(kind: str, fields: dict[str, Any]) -> None:
-        say(kind, fields)
+    def on_event(kind: str, fields: Any) -> None:
+        if kind == "start" and job["role"] == "server":
+            say("listening", {})
+        elif kind in ("interval", "error"):
+            say(kind, fields)
 
     options = {**job["options"], "on_event": on_event, "live": True}
     try:

@@ -18,7 +18,7 @@ RESULT_FIELDS = (
     "above_bound", "peer_program", "length_bytes", "window_bytes", "parallel", "target_bits_per_second",
 )  # fmt: skip
 INTERVAL_FIELDS = (
-    "bench", "board", "run", "test", "end", "stream", "sender", "start_s", "end_s", "bytes",
+    "bench", "board", "run", "test", "end", "stream", "board_sends", "start_s", "end_s", "bytes",
     "bits_per_second", "packets", "lost_packets", "out_of_order", "jitter_ms", "retries", "enomem", "omitted",
 )  # fmt: skip
 
@@ -107,7 +107,7 @@ def results(bench: Bench) -> str:
 def _interval(interval: Interval) -> dict[str, object]:
     return {
         "stream": interval.id,
-        "sender": interval.sender,
+        "board_sends": interval.sender,
         "start_s": interval.start_us / 1e6,
         "end_s": interval.end_us / 1e6,
         "bytes": interval.bytes,

@@ -233,7 +233,7 @@ def _plot(row: Row, prefix: str) -> Markup | None:
         return None
     # The receiver's rows tell of loss: the board's own when it receives, else the peer's.
     result = row.run.board if row.way == "receive" else row.run.peer
-    received = [i for i in result.intervals if not i.sender] if result else []
+    received = [i for i in result.intervals if i.sender == (row.way == "send")] if result else []
     rates = [p.bps for p in board or peer]
     said = (
         f"{len(rates)} intervals, from {units.format_rate(min(rates))} to {units.format_rate(max(rates))}, "
@@ -274,7 +274,7 @@ def _run(bench: Bench, run: RunResult, number: int) -> _Run:
     board = run.board
     for line in board.adapted if board else ():
         page.notices.append(("note", f"adapted: {line}"))
-    page.notices += [("note", line) for line in run.notes]
+    page.notices += [("note", line) for line in figures.remarks(run)]
     if run.lost_records:
         page.notices.append(("warning", f"{run.lost_records} records from the board are lost"))
     options = {**run.test.options, **(board.options if board else {})}
@@ -392,7 +392,11 @@ def render(bench: Bench) -> str:
     anchors = {id(run): _anchor(n) for n, run in enumerate(bench.runs, 1)}
     table, repeats_plot = _repeats(bench)
     info = bench.info
-    lead = [bench.board.name, info.machine if info else "", f"MicroPython {info.micropython}" if info else ""]
+    lead = [
+        bench.board.name,
+        info.machine if info else "",
+        text.micropython_text(info.micropython) if info and info.micropython else "",
+    ]
     return (
         _environment()
         .get_template("report.html.j2")

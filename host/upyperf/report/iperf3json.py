@@ -63,10 +63,10 @@ def _interval_row(rows: Sequence[Interval], udp: bool) -> dict[str, Any]:
 
 
 def _intervals(run: RunResult) -> list[dict[str, Any]]:
-    """The board's intervals, or the peer's (seen from the board) where the board has none."""
+    """The board's intervals, or the peer's where the board has none."""
     rows = list(run.board.intervals) if run.board else []
     if not rows and run.peer:
-        rows = [r.model_copy(update={"sender": not r.sender}) for r in run.peer.intervals]
+        rows = list(run.peer.intervals)
     udp = run.test.proto == "udp"
     both = {r.sender for r in rows} == {True, False}
     out = []

@@ -71,20 +71,22 @@ def _outcome(case: ET.Element, status: str, error: ErrorInfo | None) -> str:
     return "failures" if tag == "failure" else "errors"
 
 
-def _case(suite: ET.Element, bench: Bench, run: RunResult, used: set[str]) -> str:
-    base = f"{run.test.version}.{run.test.proto}.{run.test.mode}"
-    name = base if run.repeat <= 1 else f"{base}#{run.repeat}"
-    if name in used:  # the same test under other options, or as a server
-        name = f"{name} {one_line(run.test.name)}"
-    while name in used:
-        name = f"{name} {one_line(run.id)}"
-    used.add(name)
+def _case(suite: ET.Element, bench: Bench, run: RunResult, used: set[tuple[str, str]]) -> str:
     layer = one_line(run.board.layer if run.board and run.board.layer else run.test.layer)
+    place = f"upyperf.{one_line(bench.board.name)}.{layer}"
+    name = f"{run.test.version}.{run.test.proto}.{run.test.mode}"
+    if run.repeat > 1:
+        name += f"#{run.repeat}"
+    if (place, name) in used:  # the same test under other options, or as a server
+        name += f" {one_line(run.test.name)}"
+    while (place, name) in used:
+        name += f" {one_line(run.id)}"
+    used.add((place, name))
     case = ET.SubElement(
         suite,
         "testcase",
         name=name,
-        classname=f"upyperf.{one_line(bench.board.name)}.{layer}",
+        classname=place,
         time=f"{_seconds(run.started, run.ended):.3f}",
     )
     rows = figures.rows(bench, [run])
@@ -95,10 +97,18 @@ def _case(suite: ET.Element, bench: Bench, run: RunResult, used: set[str]) -> st
     pairs += [(f"option {k}", v) for k, v in (run.board.options if run.board else run.test.options).items()]
     _properties(case, pairs)
     outcome = _outcome(case, run.status, run.error)
-    said = [line for row in rows for line in figures.warnings(row)] + run.notes
+    said = [line for row in rows for line in figures.warnings(row)]
+    said += [*(run.board.adapted if run.board else []), *figures.remarks(run)]
     if said:
         ET.SubElement(case, "system-out").text = lines("\n".join(said))
     return outcome
+
+
+def _told(bench: Bench, error: ErrorInfo) -> bool:
+    """Whether a test case already says what ended the bench."""
+    if any(r.status in ("error", "interrupted") and r.error == error for r in bench.runs):
+        return True
+    return error.kind == "board" and any(r.status == "skipped" and r.error == error for r in bench.runs)
 
 
 def render(bench: Bench) -> str:
@@ -124,13 +134,13 @@ def render(bench: Bench) -> str:
             *((f"tool {k}", v) for k, v in bench.host.tools.items()),
         ],
     )
-    used: set[str] = set()
+    used: set[tuple[str, str]] = set()
     for run in bench.runs:
         counts["tests"] += 1
         outcome = _case(suite, bench, run, used)
         if outcome:
             counts[outcome] += 1
-    if bench.error is not None:
+    if bench.error is not None and not _told(bench, bench.error):
         # What stopped the bench belongs to no test: without a board nothing was tested, which is no failure.
         counts["tests"] += 1
         case = ET.SubElement(suite, "testcase", name="bench", classname=f"upyperf.{board}", time="0.000")

@@ -17,6 +17,7 @@ from matplotlib.patches import Patch
 
 from upyperf.analysis.figures import Point, Row
 from upyperf.analysis.repeats import Summary
+from upyperf.analysis.units import format_rate
 from upyperf.records import Interval
 from upyperf.report.svg import COLOURS, RC
 
@@ -232,12 +233,16 @@ def overview_figure(rows: Sequence[Row], labels: Sequence[str], narrow: bool = F
                 if value is not None:
                     axes.barh(n + shift, value / scale, height=0.34, color=colour)
             if row.board_bps is None and row.peer_bps is None:
-                axes.text(0, n, "  no figure", va="center", color=COLOURS["muted"])
-            elif row.bound is not None and row.bound.bps < 1.3 * highest:
+                axes.text(0, n, " no figure", va="center", color=COLOURS["muted"])
+                continue
+            end = max(v for v in (row.board_bps, row.peer_bps) if v is not None) / scale
+            if row.bound is not None and 0.02 * highest < row.bound.bps < 1.3 * highest:
                 place = row.bound.bps / scale
                 axes.plot([place, place], [n - 0.42, n + 0.42], color=COLOURS["bound"], linewidth=1.6)
-                marked = True
-        axes.set_xlim(0, max(highest / scale, 1e-9) * 1.08)
+                marked, end = True, max(end, place)
+            # The figure itself, since bars of very unequal tests say little: kbit/s beside Gbit/s.
+            axes.text(end, n, f"  {format_rate(row.delivered_bps)}", va="center", color=COLOURS["muted"])
+        axes.set_xlim(0, max(highest / scale, 1e-9) * (1.5 if narrow else 1.16))
         axes.set_xlabel(unit)
         handles: list[Any] = [Patch(color=COLOURS[end], label=end) for end in ("board", "peer")]
         if marked:

@@ -1,6 +1,7 @@
 """The table at the end of a bench, for a terminal or, plain, for a pipe."""
 
 import io
+import re
 from typing import TextIO
 
 from rich.console import Console
@@ -71,12 +72,17 @@ def summary_line(bench: Bench) -> str:
     return f"{total} run{'' if total == 1 else 's'}" + (f": {', '.join(parts)}" if parts else "")
 
 
+def micropython_text(version: str) -> str:
+    """ "MicroPython 1.24.1" of what the agent says ("micropython 1.24.1")."""
+    return re.sub(r"^(?:micropython )?", "MicroPython ", one_line(version), flags=re.IGNORECASE)
+
+
 def title_line(bench: Bench) -> str:
     """Board, its MicroPython and the peers on one line."""
     info = bench.info
     parts = [one_line(bench.board.name)]
     if info and info.micropython:
-        parts.append(f"MicroPython {one_line(info.micropython)}")
+        parts.append(micropython_text(info.micropython))
     if info and info.machine:
         parts.append(one_line(info.machine))
     peers = dict.fromkeys(one_line(r.peer.program) for r in bench.runs if r.peer)
@@ -93,7 +99,8 @@ def notes(bench: Bench) -> list[tuple[str, str]]:
         found.append(("warning", one_line(mark)))
     for run in bench.runs:
         name = f"{one_line(run.id)} {figures.label_of(run.test)}"
-        if run.status != "ok" or run.error is not None:
+        # A test that was never begun failed for what ended the bench, which is said once below.
+        if run.status not in ("ok", "skipped") or (run.error is not None and bench.error is None):
             found.append(("error", f"{name}: {error_text(run)}"))
         for row in figures.rows(bench, [run]):
             found += [("warning", f"{name}: {line}") for line in figures.warnings(row)]
@@ -104,8 +111,10 @@ def notes(bench: Bench) -> list[tuple[str, str]]:
             found.append(("warning", f"{name}: {dropped} intervals did not fit the board's memory"))
         for line in run.board.adapted if run.board is not None else ():
             found.append(("note", f"{name}: {one_line(line)}"))
-        found += [("note", f"{name}: {one_line(line)}") for line in run.notes]
-    if bench.error is not None:
+        found += [("note", f"{name}: {one_line(line)}") for line in figures.remarks(run)]
+    if bench.error is not None and not any(
+        r.error == bench.error and r.status == "error" for r in bench.runs
+    ):
         found.append(("error", f"{one_line(bench.error.kind)}: {one_line(bench.error.text)}"))
     found += [("note", one_line(line)) for line in bench.notes]
     return found

@@ -176,3 +176,15 @@ def test_the_interval_is_the_same_every_time():
     assert change[0] < -0.10 < change[1] < 0
     assert repeats.change_interval([0, 1, 2], [1, 2, 3]) is None
     assert repeats.change_interval([10, 10, 10], [9, 9, 9]) == (pytest.approx(-0.1), pytest.approx(-0.1))
+
+
+def test_what_one_account_of_the_receiver_lacks_the_other_tells():
+    a_run = run(proto="udp", bps=10e6, lost=5)
+    direction = a_run.directions[0]
+    direction.reported = direction.peer.model_copy(update={"jitter_us": 77.0, "ooo": 3})
+    direction.peer.jitter_us = None
+    row = figures.rows(bench([a_run]))[0]
+    assert (row.jitter_us, row.ooo, row.lost) == (77.0, 3, 5)
+    # Zero is a figure.
+    direction.peer.jitter_us = 0.0
+    assert figures.rows(bench([a_run]))[0].jitter_us == 0.0

@@ -57,12 +57,6 @@ def test_format_time(us, text):
     assert units.format_time_us(us) == text
 
 
-def test_rate_of_bytes_and_time():
-    assert units.rate_bps(1_250_000, 1_000_000) == 10e6
-    assert units.rate_bps(1_250_000, 0) is None
-    assert units.rate_bps(0, 5) == 0
-
-
 def test_percent_loss_and_p():
     assert units.format_percent(-8.14, signed=True) == "−8.1 %"
     assert units.format_percent(1.25, signed=True) == "+1.2 %"
@@ -111,15 +105,6 @@ def test_parse_rate_refuses_in_one_line(text):
     assert "\n" not in str(caught.value)
 
 
-def test_parse_size_counts_1024_and_refuses_the_rest():
-    assert units.parse_size("8K") == 8192
-    assert units.parse_size("1.5 MiB") == 1_572_864
-    assert units.parse_size("1460") == 1460
-    for bad in ("-1", "8 Kbit", "many", ""):
-        with pytest.raises(ValueError, match="not a size"):
-            units.parse_size(bad)
-
-
 def test_parse_percent():
     assert units.parse_percent("-5%") == -5
     assert units.parse_percent("−8.1 %") == -8.1
@@ -130,11 +115,6 @@ def test_parse_percent():
 @given(st.floats(min_value=0.01, max_value=9e14))
 def test_a_rate_survives_text_to_three_digits(bps):
     assert units.parse_rate(units.format_rate(bps)) == pytest.approx(bps, rel=0.0051, abs=0.0051)
-
-
-@given(st.integers(min_value=0, max_value=2**49))
-def test_a_size_survives_text_to_three_digits(size):
-    assert units.parse_size(units.format_size(size)) == pytest.approx(size, rel=0.0051)
 
 
 @given(st.floats(min_value=-99, max_value=1e6))

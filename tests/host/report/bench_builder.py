@@ -53,9 +53,14 @@ def intervals(
     omit: int = 0,
     wobble: float = 0.02,
     stream: int = 1,
+    peer: bool = False,
 ) -> list[Interval]:
-    """One row a second, the rate wobbling by the given share."""
+    """One row a second, the rate wobbling by the given share.
+
+    `sender`: the board sends; `peer`: the rows are the peer's.
+    """
     rows = []
+    receives = sender == peer
     for n in range(math.ceil(seconds)):
         rate = bps * (1 + wobble * math.sin(n * 1.7))
         packets = round(rate / 8 / block)
@@ -67,10 +72,10 @@ def intervals(
                 end_us=(n + 1) * 1_000_000,
                 bytes=packets * block,
                 packets=packets if udp else None,
-                lost=(lost // math.ceil(seconds) if udp and not sender else None),
-                jitter_us=120.0 if udp and not sender else None,
-                retries=3 if sender else None,
-                enomem=(1 if sender and n == 2 else 0) if sender else None,
+                lost=(lost // math.ceil(seconds) if udp and receives else None),
+                jitter_us=120.0 if udp and receives else None,
+                retries=3 if sender and not peer else None,
+                enomem=(1 if sender and n == 2 else 0) if sender and not peer else None,
                 omitted=n < omit,
             )
         )
@@ -120,7 +125,7 @@ def run(
         if with_intervals:
             board.intervals += intervals(bps, seconds, True, udp=udp, block=block, omit=omit)
             peer.intervals += intervals(
-                peer_bps, seconds, False, udp=udp, block=block, lost=lost, wobble=0.04
+                peer_bps, seconds, True, udp=udp, block=block, lost=lost, wobble=0.04, peer=True
             )
     if receives:
         board.received = total(bps, seconds, block, udp, lost=lost, jitter_us=88.0 if udp else None)
@@ -130,7 +135,7 @@ def run(
         )
         if with_intervals:
             board.intervals += intervals(bps, seconds, False, udp=udp, block=block, lost=lost, stream=3)
-            peer.intervals += intervals(peer_bps, seconds, True, udp=udp, block=block, stream=3)
+            peer.intervals += intervals(peer_bps, seconds, False, udp=udp, block=block, stream=3, peer=True)
     return RunResult(
         id=f"r{number:02d}",
         test=Test(
@@ -231,4 +236,47 @@ def virtual_bench(runs: list[RunResult] | None = None, *, time: str = "wall", **
             ),
             **more,
         },
+    )
+
+
+def mixed() -> Bench:
+    """Each kind of run once: fine, disagreeing, failed, without intervals, both ways."""
+    return bench(
+        [
+            run(1),
+            run(2, 3, "udp", "receive", bps=90e6, lost=4000),
+            run(3, 2, bps=60e6, peer_bps=51e6),
+            failed(4, version=2, proto="udp"),
+            run(5, 3, "tcp", "bidir", bps=40e6, with_intervals=False),
+        ]
+    )
+
+
+def hostile_bench() -> Bench:
+    """HOSTILE in every string that a board, a network or a peer may fill."""
+    a_run = run(1, name=HOSTILE, options={HOSTILE: HOSTILE})
+    a_run.id = HOSTILE
+    a_run.board.layer = HOSTILE
+    a_run.board.adapted = [HOSTILE]
+    a_run.board.counters = {HOSTILE: HOSTILE}
+    a_run.board.peer_text = HOSTILE
+    a_run.board.host = HOSTILE
+    a_run.peer.program = HOSTILE
+    a_run.peer.text = HOSTILE
+    a_run.notes = [HOSTILE]
+    broken = failed(2, text=HOSTILE)
+    return bench(
+        [a_run, broken],
+        id=HOSTILE,
+        board=BoardRef(
+            name=HOSTILE, title=HOSTILE, kind="virtual", twin_of=HOSTILE, mcu=HOSTILE, port=HOSTILE
+        ),
+        info=BoardInfo(
+            micropython=HOSTILE, machine=HOSTILE, lwip={HOSTILE: HOSTILE}, nics=[{"ssid": HOSTILE}, HOSTILE]
+        ),
+        plan=HOSTILE,
+        command=[HOSTILE],
+        config={HOSTILE: {HOSTILE: [HOSTILE]}},
+        notes=[HOSTILE],
+        error=ErrorInfo(kind="flash", text=HOSTILE),
     )

@@ -1,0 +1,1 @@
+"""iPerf 2 (docs/protocols.md): what iperf 2.0.5 to 2.2 speak. client.run and server.run are the entries."""
