@@ -54,6 +54,8 @@ class Chip:
         self.trace: Recorder | None = None
         self.edges = 0
         self.edge_listeners: list[Callable[[], None]] = []
+        self.look_every_ns = 0  # how often real sockets are looked at; each look is a system call
+        self._next_look = 0
         self._mode = (0, 0, 8, 0)
         self.boot.on_running = self.hif.reset
         self.boot.on_stopped = self._firmware_gone
@@ -170,7 +172,10 @@ class Chip:
 
     def poll(self) -> None:
         """Do what is due: timers, real sockets."""
-        self.sockets.poll()
+        now = self.clock.now()
+        if now >= self._next_look:
+            self._next_look = now + self.look_every_ns
+            self.sockets.poll()
         self.schedule.run()
 
     # What the SPI port finds inside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -20,6 +21,8 @@ TRANSFER, WRITE, READ, PIN, STATE, WAIT, SPI, SUBSCRIBE = range(1, 9)
 HELLO, CONTROL, EDGE, ERROR = 0x10, 0x11, 0x40, 0x7F
 CS_LOW, CS_HIGH, POSTED = 1, 2, 4
 MAX_WAIT_US = 60_000_000
+LOOK_NS = 100_000
+IDLE_US, EDGE_US = 2000, 200  # how often timers are looked after while the client is silent
 HEADER = struct.Struct("<BBH")
 
 
@@ -32,7 +35,9 @@ class Server:
 
     def __init__(self, chip: Chip, *, unix: Path | None = None, tcp: tuple[str, int] | None = None) -> None:
         self.chip = chip
+        chip.look_every_ns = LOOK_NS
         self._stop_read, self._stop_write = os.pipe()
+        self._stopped = False
         self._unix = unix
         if unix is not None:
             self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -56,38 +61,32 @@ class Server:
     def serve(self) -> None:
         """Run until stop() is called (from a signal handler or another thread)."""
         try:
-            while True:
-                for key, _ in self._selector.select(self._patience()):
-                    if key.fd == self._stop_read:
-                        return
-                    if key.fileobj is self._listener:
-                        self._accept()
-                    elif self._client is not None and not self._client.ready():
-                        self._selector.unregister(self._client.sock)
-                        self._client.close()
-                        self._client = None
-                        self._selector.register(self._listener, selectors.EVENT_READ)
-                self.chip.poll()
+            while not self._stopped:
+                client = self._client
+                if client is None:
+                    self._wait_for_client()
+                elif not client.turn():
+                    client.close()
+                    self._client = None
         finally:
             self._close()
 
     def stop(self) -> None:
         """End serve()."""
+        self._stopped = True
         os.write(self._stop_write, b"x")
 
-    def _patience(self) -> float:
-        """Seconds until the chip must be looked after."""
-        idle = 0.001 if self.chip.sockets.selector.get_map() else 0.05
-        due = self.chip.schedule.next_due()
-        if due is None:
-            return idle
-        return max(0.0, min(idle, (due - self.chip.clock.now()) / 1e9))
+    def _wait_for_client(self) -> None:
+        # The chip lives on without a client: its sockets, its timers.
+        idle = 0.005 if self.chip.sockets.selector.get_map() else 0.05
+        for key, _ in self._selector.select(idle):
+            if key.fileobj is self._listener:
+                self._accept()
+        self.chip.poll()
 
     def _accept(self) -> None:
         sock, _ = self._listener.accept()
         self._client = _Client(self.chip, sock)
-        self._selector.unregister(self._listener)  # the next client waits in the backlog
-        self._selector.register(sock, selectors.EVENT_READ)
 
     def _close(self) -> None:
         if self._client is not None:
@@ -107,7 +106,12 @@ class _Client:
     def __init__(self, chip: Chip, sock: socket.socket) -> None:
         self.chip = chip
         self.sock = sock
-        sock.settimeout(10)  # a client that does not read its answers is dropped
+        # One system call per frame each way: the kernel, not a selector, ends a wait for the client, so that
+        # timers and sockets are looked after. A client that does not read its answers is dropped.
+        sock.setblocking(True)
+        self._patience = 0
+        self._be_patient(IDLE_US)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 10, 0))
         if sock.family == socket.AF_INET:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._in = bytearray()
@@ -141,10 +145,18 @@ class _Client:
         except OSError:
             self._subscribed = False  # the connection is over; the next read will say so
 
-    def ready(self) -> bool:
-        """Bytes have arrived. False when the connection is over."""
+    def _be_patient(self, us: int) -> None:
+        if us != self._patience:
+            self._patience = us
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, us))
+
+    def turn(self) -> bool:
+        """Wait a moment for bytes and serve them. False when the connection is over."""
         try:
             got = self.sock.recv(262_144)
+        except BlockingIOError:
+            self.chip.poll()
+            return True
         except OSError:
             return False
         if not got:
@@ -218,9 +230,12 @@ class _Client:
                 return
             self._reply(op, b"" if op == WRITE else miso)
         elif op == PIN:
-            if arg >> 1 >= len(PINS):
+            if arg < 2:
+                chip.power.levels["cs"] = arg
+            elif arg >> 1 < len(PINS):
+                chip.set_pin(PINS[arg >> 1], arg & 1)
+            else:
                 raise Ended(f"there is no pin {arg >> 1}")
-            chip.set_pin(PINS[arg >> 1], arg & 1)
         elif op == STATE:
             _ = chip.irqn
             self._reply(op)
@@ -232,6 +247,7 @@ class _Client:
             chip.spi_init(*self._unpack("<IBBBB", payload, "SPI"))
         elif op == SUBSCRIBE:
             self._subscribed = bool(arg)
+            self._be_patient(EDGE_US if arg else IDLE_US)
             self._reply(op)
         elif op == HELLO:
             self._reply(op, json.dumps(hello(chip)).encode())
@@ -246,14 +262,9 @@ class _Client:
         while (left := end - time.monotonic()) > 0:
             if self.chip.wait_irq(min(left, 0.25)):
                 return
-            self.sock.setblocking(False)
-            try:
-                if self.sock.recv(1, socket.MSG_PEEK) == b"":
+            with contextlib.suppress(BlockingIOError):  # still there, nothing sent
+                if self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b"":
                     raise Ended("")
-            except BlockingIOError:
-                pass  # still there, nothing sent
-            finally:
-                self.sock.settimeout(10)
 
     @staticmethod
     def _unpack(form: str, payload: bytes, name: str) -> tuple[Any, ...]:
