@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from upyperf.virtual.winc import ManualClock, field_config
 from upyperf.virtual.winc.air import phy_rate
 from upyperf.virtual.winc.config import SpiConfig
