@@ -150,7 +150,8 @@ class Chip:
                 "register 14A0 reads %X after writing %X: bad SPI signals; lower the clock, shorten the wires"
                 % (v, config)
             )
-        bus.write(_MAILBOX, _START)
+        if not bus.write_once(_MAILBOX, _START) and bus.read(_MAILBOX) == _ROM_READY:
+            bus.write_once(_MAILBOX, _START)
         self._until(_STATE, 0xFFFFFFFF, _STARTED, 5000, 2, "the firmware did not start")
         bus.write(_STATE, 0)
         bus.write(_PINMUX, bus.read(_PINMUX) | 0x100)

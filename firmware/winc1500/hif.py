@@ -21,6 +21,8 @@ _HEADER = const(8)
 MAX = const(1596)  # bytes of one message, header included (4.1)
 DATA = const(0x80)  # opcode flag "data packet": in 0x108C only (4.3)
 _GRANT_MS = const(1000)  # the chip answers a request within this time, or is dead (4.6)
+_REREADS = const(4)  # of a block that may have lost a byte
+_NUDGE_MS = const(300)
 _RECHECK_MS = const(20)  # the IRQ level is not believed for longer than this (12.2)
 
 
@@ -47,9 +49,15 @@ class Hif:
         self.base = 0  # index of the payload in bus.msg
         self.size = 0  # bytes of the payload of the message at hand
         self._addr = 0
+        self._small = 0  # bytes of the message read with its header
+        self._seen = False  # register 0x1070 was read again since the message
+        self._ra = self._rn = 0  # the last block read into a caller's buffer
+        self._rv = None
         self._tx = 0
         self._v = 0
-        self._t = ticks_ms()
+        self._t = ticks_ms()  # of the last look at the register
+        self._t_rx = self._t  # of the last message
+        self._calm = self.bus.retries  # retries that are accounted for
         self.clear()
 
     def clear(self):
@@ -81,7 +89,7 @@ class Hif:
             # Written and served, or never written? A new address tells (2.7: not idempotent).
             a = bus.read(_TX_ADDR)
             if a == 0 or a == self._tx:
-                bus.write(_TX_REQUEST, 2)
+                bus.write_once(_TX_REQUEST, 2)
         k = 0
         t0 = 0
         while bus.read(_TX_REQUEST) & 2:
@@ -138,7 +146,7 @@ class Hif:
             bus.write_message(a, _HEADER + control, data, size, a + _HEADER + offset)
         v = a << 2 | 2
         if not bus.write_once(_TX_COMMIT, v) and bus.read(_TX_COMMIT) != v:
-            bus.write(_TX_COMMIT, v)
+            bus.write_once(_TX_COMMIT, v)
         self.tx += 1
         if self.chip.sleepy:
             self.chip.sleep()
@@ -182,12 +190,17 @@ class Hif:
         v = bus.read(_RX)
         if not v & 1:
             self.idle += 1
+            if v and bus.retries != self._calm:
+                self._nudge(v)
             if chip.sleepy:
                 chip.sleep()
             return False
         if irq is not None and irq():
             self.irq_lost += 1
-        self._v = v
+        self._v = v & 0xFFFFFFFE
+        self._t_rx = self._t
+        self._seen = False
+        self._rv = None
         if not bus.write_once(_RX, v & 0xFFFFFFFE) and bus.read(_RX) & 1:
             bus.write(_RX, v & 0xFFFFFFFE)
         self.rx += 1
@@ -201,14 +214,47 @@ class Hif:
                 self.done()
         return True
 
+    def _nudge(self, v):
+        """After trouble on the wire: is the chip still waiting for a "done" that was lost? Nothing would ever
+        arrive again. Only then: on a sound wire the register may well keep an old length."""
+        if v & 3 or v >> 2 & 0xFFF != self._v >> 2 & 0xFFF:
+            return
+        if ticks_diff(ticks_ms(), self._t_rx) > _NUDGE_MS:
+            self._calm = self.bus.retries
+            self.bus.write_once(_RX, v | 2)
+
     def _take(self, n):
         if n < _HEADER or n > 2048:
             self.bad += 1
             return False
         bus = self.bus
         self._addr = a = bus.read(_RX_ADDR)
-        p = bus.read_small(a, n if n < SMALL else SMALL)
-        m = bus.msg
+        self._small = n if n < SMALL else SMALL
+        p = bus.read_small(a, self._small)
+        if n <= SMALL:
+            for _ in range(_REREADS):
+                if not self._lost():
+                    break
+                p = bus.read_small(a, self._small)
+        keep = self._give(p, n)
+        # Not read any further, because its header says so: is the header to be believed?
+        if n > SMALL and not keep and self._rv is None and self._lost():
+            keep = self._give(bus.read_small(a, self._small), n)
+        return keep
+
+    def _lost(self):
+        """A clock lost in a read shows only in the operation after it, which then fails. So the one of
+        done() is made before a message is believed. True when what was read last is in doubt."""
+        if self.shortcuts:
+            return False
+        r = self.bus.retries
+        self._v = self.bus.read(_RX)
+        self._seen = True
+        return self.bus.retries != r
+
+    def _give(self, p, n):
+        """Hand the message that starts at bus.msg[p] to its handler; True when it is held."""
+        m = self.bus.msg
         size = m[p + 2] | m[p + 3] << 8
         gid = m[p]
         # The register's length may be padded by up to 4 (4.4 step 6); anything else is damage.
@@ -225,10 +271,33 @@ class Hif:
             raise BusError("HIF: message of %d bytes read at %d+%d" % (self.size, offset, n))
         if n == 1:  # not possible as such (2.6): take the byte before it along
             pair = self.bus._pair
-            self.bus.read_into(self._addr + _HEADER + offset - 1, pair, 2)
+            self._block(self._addr + _HEADER + offset - 1, pair, 2)
             view[0] = pair[1]
             return
-        self.bus.read_into(self._addr + _HEADER + offset, view, n)
+        self._block(self._addr + _HEADER + offset, view, n)
+
+    def _block(self, a, view, n):
+        bus = self.bus
+        r = bus.retries
+        bus.read_into(a, view, n)
+        if bus.retries != r:
+            self._doubt()
+        self._ra = a
+        self._rv = view
+        self._rn = n
+
+    def _doubt(self):
+        """An operation failed right after a block was read: read that block again, it may lack a byte."""
+        bus = self.bus
+        if self._rv is not None:
+            bus.read_into(self._ra, self._rv, self._rn)
+            return
+        i = self.base - _HEADER
+        old = bytes(bus.msg[i : i + self._small])
+        p = bus.read_small(self._addr, self._small)
+        if bytes(bus.msg[p : p + self._small]) != old:
+            raise BusError("SPI: a message was damaged on the way", bus.seen)
+        self.base = p + _HEADER
 
     def payload(self, n):
         """The first n bytes of the payload, as a new buffer (for messages off the hot path)."""
@@ -244,13 +313,25 @@ class Hif:
         """Give the message back to the chip (4.4 step 8)."""
         bus = self.bus
         self.held = False
-        v = self._v if self.shortcuts else bus.read(_RX)
+        v = self._v
+        if not self.shortcuts and not self._seen:
+            for _ in range(_REREADS):
+                r = bus.retries
+                v = bus.read(_RX)
+                if bus.retries == r or self._rv is None:
+                    break
+                self._doubt()
+        if v & 1:  # the write that cleared it was lost
+            bus.write(_RX, v & 0xFFFFFFFE)
         v = v & 0xFFFFFFFE | 2
         if not bus.write_once(_RX, v):
             # Repeat only if it is plain that the chip has not seen it: a second "done" could
             # acknowledge the next message unread.
             r = bus.read(_RX)
             if not r & 3 and r >> 2 == v >> 2:
-                bus.write(_RX, v)
+                if self._rv is not None and (self.shortcuts or self._seen):
+                    self._doubt()
+                bus.write_once(_RX, v)
+        self._rv = None
         if self.chip.sleepy:
             self.chip.sleep()

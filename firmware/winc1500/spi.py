@@ -92,6 +92,7 @@ class Bus:
         self._fe_min = 0
         self._fe_min2 = 0  # in the window before
         self.seen = 0
+        self.late = False  # an echo of the last operation had more filler than any before it
         self.clear()
 
     def clear(self):
@@ -153,6 +154,7 @@ class Bus:
     # --- parsing of the answer ---
 
     def _begin(self):
+        self.late = False
         self.ops += 1
         if not self.ops & _WINDOW:
             if self.overread:
@@ -198,6 +200,8 @@ class Bus:
             self._fe_min = zeros
             if zeros < self._fl:
                 self._fl = zeros
+        if zeros > self._fe_max and zeros > self._fe:
+            self.late = True
         if zeros > self._fe_max:
             self._fe_max = zeros
             if zeros > self._fe and self.overread:
@@ -408,20 +412,24 @@ class Bus:
         k = 0
         while True:
             try:
-                return self._read(addr)
+                v = self._read(addr)
+                if not self._once_more(k):
+                    return v
             except BusError:
-                k += 1
                 self._again(k)
+            k += 1
 
     def write(self, addr, value):
         """Write a register whose write may be repeated without harm. Raises BusError."""
         k = 0
         while True:
             try:
-                return self._write(addr, value)
+                self._write(addr, value)
+                if not self._once_more(k):
+                    return
             except BusError:
-                k += 1
                 self._again(k)
+            k += 1
 
     def write_once(self, addr, value):
         """Write a register with a side effect: False when it is not known whether it was written.
@@ -430,9 +438,9 @@ class Bus:
         """
         try:
             self._write(addr, value)
-            return True
+            return not self.late
         except BusError:
-            self._again(1)
+            self._again(0)
             return False
 
     def write_mute(self, addr, value):
@@ -447,43 +455,57 @@ class Bus:
         k = 0
         while True:
             try:
-                return self._write_message(addr, n, data, size, where)
+                self._write_message(addr, n, data, size, where)
+                if not self._once_more(k):
+                    return
             except BusError:
-                k += 1
                 self._again(k)
+            k += 1
 
     def read_small(self, addr, n):
         """Read 2 <= n <= SMALL bytes into `msg`; returns the index of the first. Raises BusError."""
         k = 0
         while True:
             try:
-                return self._read_block(addr, None, n)
+                p = self._read_block(addr, None, n)
+                if not self._once_more(k):
+                    return p
             except BusError:
-                k += 1
                 self._again(k)
+            k += 1
 
     def read_into(self, addr, view, n):
         """Read n >= 2 bytes into view[:n], in place. Raises BusError."""
         k = 0
         while True:
             try:
-                return self._read_block(addr, view, n)
+                self._read_block(addr, view, n)
+                if not self._once_more(k):
+                    return
             except BusError:
-                k += 1
                 self._again(k)
+            k += 1
+
+    def _once_more(self, k):
+        """Whether an operation that has succeeded is in doubt: a frame that lost a byte on the way is
+        complete, and wrong, one zero later, which looks like filler that is longer than ever before."""
+        if not self.late or k >= _TRIES - 1:
+            return False
+        self.late = False
+        return True
 
     def _again(self, k):
-        """After failure number k of an operation: synchronise, or give up with a readable error."""
-        if k >= _TRIES:
+        """After an operation has failed k times before: synchronise, or give up with a readable error."""
+        if k >= _TRIES - 1:
             raise BusError(self._why(), self.seen)
         self.retries += 1
-        self.resync(k == _TRIES - 1)
+        self.resync(k == _TRIES - 2)
 
     def _why(self):
         if self.seen == 0 or self.seen == 0xFF:
             return (
                 "no answer from the module: MISO stays at %02X; check power, CHIP_EN, RESET_N, that SPI_CFG"
-                " is high, and the CS and MISO wires" % self.seen
+                " is high, the CS and MISO wires; then reset it: active(False), active(True)" % self.seen
             )
         return (
             "garbled answers from the module (%02X); check SPI mode 0, a lower clock, short wires"
@@ -493,15 +515,15 @@ class Bus:
     def resync(self, flush=False):
         """Reset the chip's SPI parser with CF frames (sheet 2.7). True when the chip answered.
 
-        With `flush`, first give a chip that still waits for the rest of a packet what it waits for.
+        With `flush`, first give a chip that still waits for the rest of a packet what it waits for: a
+        frame with a damaged length can leave up to 8 KiB to be swallowed. Zeros, because they begin no packet.
         """
         x = self._x
-        for k in range(3):
-            if flush and k:
-                # A frame with a damaged length can leave up to one packet (8 KiB) to be swallowed.
+        for k in range(12 if flush else 3):
+            if k > 2:
                 for i in range(16):
-                    x[i] = 0xFF
-                for _ in range(256 * k):
+                    x[i] = 0
+                for _ in range(64):
                     self._write_out(self._view(self._xv, x, 16), 16)
             self.resyncs += 1
             sleep_ms(1)

@@ -35,6 +35,7 @@ sim = winc_sim.connect()
 nic = network.WINC()
 HOST = "127.0.0.1"
 SSID, KEY = "upyperf", "throughput"
+RSSI = sim.control(cmd="get", key="air.rssi")["value"]
 
 def ms():
     return time.monotonic_ns() // 1000000 if hasattr(time, "monotonic_ns") else time.ticks_ms()

@@ -31,9 +31,9 @@ def test_scan_connect_and_information(make_world, firmware):
         assert n.ifconfig() == ("192.168.77.20", "255.255.255.0", "192.168.77.1", "192.168.77.1"), n.ifconfig()
         assert n.ipconfig("addr4") == ("192.168.77.20", "255.255.255.0") and n.ipconfig("gw4") == "192.168.77.1"
         assert n.ipconfig("dhcp4") and n.ipconfig("has_dhcp4")
-        assert n.status("rssi") == n.rssi() == -55
+        assert n.status("rssi") == n.rssi() == RSSI
         info = n.netinfo()
-        assert info[:3] == (-55, 2, "upyperf") and info[4] == "192.168.77.20", info
+        assert info[:3] == (RSSI, 2, "upyperf") and info[4] == "192.168.77.20", info
         assert info[3] == "02:aa:bb:cc:dd:01", info
         n.disconnect()
         assert not n.isconnected() and n.ifconfig()[0] == "0.0.0.0"
@@ -210,7 +210,7 @@ def test_power_save(make_world, echo):
             time.sleep(0.02)
             assert s.read(3000) == d
         time.sleep(0.02)
-        assert nic.rssi() == -55
+        assert nic.rssi() == RSSI
         nic.config(pm=0)
         s.close()
         """
