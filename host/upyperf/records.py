@@ -10,7 +10,7 @@ Sections 2, 3 and 7 of docs/contracts.md are the source of the field names.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
@@ -228,6 +228,8 @@ class Test(Model):
     `options` are the keyword arguments of `iperf.client`/`iperf.server` on the board, host
     and port excepted; durations in seconds, rates in bit/s, lengths in bytes.
     """
+
+    __test__: ClassVar[bool] = False  # pytest would take it for a class of tests
 
     name: str
     version: Literal[2, 3] = 3

@@ -19,7 +19,7 @@ from upyperf.session import Session
 
 ASK_AGAIN = 3
 """How often a board is asked for records that were torn or lost."""
-INTERRUPTED = "interrupted; what was measured until then is kept"
+INTERRUPTED = "stopped by Ctrl-C; what was measured until then is kept"
 
 
 class Interrupted(Exception):
@@ -113,6 +113,11 @@ class Execution:
             raise Interrupted(result)
         return result
 
+    @property
+    def _on_pc(self) -> bool:
+        """Whether the board uses this PC's own network."""
+        return self.session.board.nic.kind == "host"
+
     def _peer(self, stack: contextlib.ExitStack) -> tuple[peers.Peer, str, int]:
         """The other end, and host and port that the job names."""
         session, test = self.session, self.test
@@ -120,9 +125,8 @@ class Execution:
             host = session.board_host
             if host is None:
                 raise UpyperfError("unsupported", "the PC cannot reach this board, so it cannot serve")
-            on_pc = session.board.nic.kind == "host"
             port = session.access.server_port or (
-                peers.free_port(host) if on_pc else peers.DEFAULT_PORTS[test.version]
+                peers.free_port(host) if self._on_pc else peers.DEFAULT_PORTS[test.version]
             )
             self._client = peers.client_of_board(test, host, port, self.interval_s, self._on_peer)
             return stack.enter_context(self._client), host, port
@@ -140,6 +144,9 @@ class Execution:
         test, link = self.test, self.session.link
         options = plan.job_options(test, None if test.role == "server" else host, port)
         options.setdefault("interval", self.interval_s)
+        if test.mode in ("dual", "tradeoff") and test.role == "client" and self._on_pc:
+            # Board and peer share an address, so they cannot listen on the same port.
+            options.setdefault("listen_port", peers.free_port(self.session.board_host or "0.0.0.0"))
         job = {"id": self.run_id, "role": test.role, "live": self.live, "options": options}
         code = f"from iperf import agent; agent.run({json.dumps(job)!a})"
         limit = deadline_s(test, self.session.board.time == "virtual")
@@ -208,6 +215,8 @@ class Execution:
         if result.error is None and not interrupted and self._records.missing != []:
             self._fail(ErrorInfo(kind="protocol", text="records of the board were lost; see serial.log"))
         exempt = VIRTUAL_TIME if self.session.board.time == "virtual" else None
+        if interrupted:
+            exempt = "interrupted"
         if result.board is not None or result.peer is not None:
             result.directions = pair_all(test.mode, test.proto, result.board, result.peer, exempt)
         for direction in result.directions:

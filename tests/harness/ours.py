@@ -25,23 +25,22 @@ sys.path.insert(0, %(firmware)r)
 import iperf
 from iperf.errors import IperfError
 kw = json.loads(%(options)r)
-def say(kind, **d):
-    d["k"] = kind
+def say(k, d):
+    d = dict(d)
+    d["k"] = k
     print(json.dumps(d))
 def event(kind, d):
-    if kind == "test":
-        say("test", result=d.to_dict(), text=d.text())
-    else:
-        say(kind, **d)
+    say(kind, {"result": d.to_dict(), "text": d.text()} if kind == "test" else d)
 try:
     r = getattr(iperf, %(role)r)(on_event=event, **kw)
     if isinstance(r, list):
-        say("result", tests=len(r))
+        say("result", {"tests": len(r)})
     else:
-        say("result", result=r.to_dict(), text=r.text())
+        say("result", {"result": r.to_dict(), "text": r.text()})
 except IperfError as e:
     r = getattr(e, "result", None)
-    say("error-end", kind=e.kind, text=e.text, result=r.to_dict() if r else None)
+    r = r[-1] if isinstance(r, list) and r else r
+    say("error-end", {"kind": e.kind, "text": e.text, "result": r.to_dict() if r else None})
 """
 
 

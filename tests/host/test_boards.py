@@ -24,7 +24,10 @@ def mistakes(**changes):
 
 def test_all_mistakes_are_named_at_once_with_their_keys():
     text = mistakes(
-        tested="no", nic={"kind": "lan", "link_mbit": "fast"}, flash=[{"method": "esptol"}], serial={"baud": "x"}
+        tested="no",
+        nic={"kind": "lan", "link_mbit": "fast"},
+        flash=[{"method": "esptol"}],
+        serial={"baud": "x"},
     )
     for key in ("x/board.toml:", "tested:", "nic.link_mbit:", "flash[0].method:", "serial.baud:"):
         assert key in text
@@ -35,7 +38,10 @@ def test_all_mistakes_are_named_at_once_with_their_keys():
     [
         ({"titel": "X"}, "titel: unknown key (did you mean title?)"),
         ({"serial": {"buad": 9600}}, "serial.buad: unknown key (did you mean baud?)"),
-        ({"serial": {"usb": [{"vendor": 1, "pdi": 2}]}}, "serial.usb[0].pdi: unknown key (did you mean pid?)"),
+        (
+            {"serial": {"usb": [{"vendor": 1, "pdi": 2}]}},
+            "serial.usb[0].pdi: unknown key (did you mean pid?)",
+        ),
     ],
 )
 def test_unknown_key_gets_a_hint(changes, hint):

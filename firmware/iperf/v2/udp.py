@@ -66,7 +66,9 @@ class UdpClient(Client):
             elif flags and len(buf) >= 20:
                 buf[16] = flags >> 24
             return buf
-        upper = wire.BW_SET
+        upper = 0
+        if kind == "reverse":
+            buf[3] = 1  # a 2.2 server overhears a request with number 0
         if kind in ("reverse", "full_duplex"):
             flags |= wire.V2 | wire.UDPTESTS
             upper |= wire.REVERSE if kind == "reverse" else wire.FULL_DUPLEX | wire.NO_FIN
@@ -117,7 +119,13 @@ class UdpClient(Client):
         e.start()
         asked = 0
         t = clock.ticks_us()
+        silent = list(flows)
         while not e.slice():
+            for f in list(silent):
+                if f.u[hot.U_SEEN]:
+                    # its time counts from the first datagram
+                    silent.remove(f)
+                    f.start_us = e.clock.total_us() - f.silent_us()
             if asked <= _ASK_TIMES and clock.ticks_diff(clock.ticks_us(), t) >= 0:
                 waiting = [k for k in range(len(flows)) if not flows[k].u[hot.U_SEEN] and not flows[k].done]
                 for k in waiting:

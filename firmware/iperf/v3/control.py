@@ -120,8 +120,7 @@ class Control:
         """A JSON object of at most `most` bytes. Raises Closed, IperfError protocol or peer."""
         h = self.read(4, timeout_ms, what)
         if h[0] == wire.SERVER_ERROR:  # an error frame where a length was due
-            rest = self._rest(5)
-            self.raise_error(bytes(h[1:]) + rest)
+            self.raise_error(bytes(h[1:]) + self._rest(1) + self._rest(4))
         n = h[0] << 24 | h[1] << 16 | h[2] << 8 | h[3]
         if n > most:
             if bytes(h).isdigit():
@@ -146,7 +145,7 @@ class Control:
     def raise_error(self, frame=None):
         """Raise the peer error of a SERVER_ERROR frame (8 bytes; 3.12 sends 4 in one case)."""
         if frame is None:
-            frame = self._rest(8)
+            frame = self._rest(4) + self._rest(4)
         code = errno = 0
         if len(frame) >= 4:
             code = int.from_bytes(frame[:4], "big")

@@ -335,12 +335,15 @@ class _Test:
         t0 = clock.ticks_us()
         poll = self.layer.Poller()
         poll.register(self.ctl.sock, 1)
+        poll.register(self.server.listener, 1)
         try:
             while not self._client_said(self.ctl.try_state()):
                 if clock.ticks_diff(clock.ticks_us(), t0) > 10000000:
                     return
+                self._another_client()
                 poll.wait(200)
         finally:
+            poll.unregister(self.server.listener)
             poll.unregister(self.ctl.sock)
 
     def _exchange(self):

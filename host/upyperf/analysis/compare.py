@@ -49,10 +49,10 @@ class Change:
     def wording(self) -> str:
         """The new figure with its change, like "12.3 ± 0.4 Mbit/s (−8.1 %, p = 0.004)"."""
         if self.new is None:
-            return f"no figure in NEW: {self.new_errors[0]}" if self.new_errors else "not in NEW"
+            return "no figure in NEW" if self.new_errors else "not in NEW"
         figure = format_rate_spread(self.new.mean, self.new.half_width)
         if self.base is None:
-            why = f"no figure in BASE: {self.base_errors[0]}" if self.base_errors else "not in BASE"
+            why = "no figure in BASE" if self.base_errors else "not in BASE"
             return f"{figure} ({why})"
         percent = format_percent(self.change * 100 if self.change is not None else None, signed=True)
         if self.verdict == "too few repeats to say":

@@ -1,6 +1,6 @@
 """Both ends' figures of a run: how they are paired, when they disagree, and what that usually means."""
 
-from upyperf.analysis.units import format_percent
+from upyperf.analysis.units import UNKNOWN, format_percent
 from upyperf.records import DISAGREEMENT_LIMIT, BoardResult, Direction, PeerResult, Sum, Way
 
 VIRTUAL_TIME = "virtual time"
@@ -67,11 +67,20 @@ def pair_all(
     return [pair(way, proto, board, peer, exempt) for way in ways]
 
 
+def difference_text(direction: Direction) -> str:
+    """The difference in percent, with a digit more where "2.0 %" would hide on which side of 2 % it is."""
+    if direction.difference is None:
+        return UNKNOWN
+    percent = abs(direction.difference) * 100
+    close = abs(percent - DISAGREEMENT_LIMIT * 100) < 0.05
+    return format_percent(percent, decimals=2 if close else 1)
+
+
 def explain(direction: Direction, proto: str) -> str | None:
     """One line on a disagreement: how large, and what usually causes it; None where there is none."""
     if not direction.flagged or direction.difference is None:
         return None
-    size = format_percent(direction.difference * 100)
+    size = difference_text(direction)
     ours = direction.board
     theirs = direction.peer or direction.reported
     if ours is None or theirs is None:

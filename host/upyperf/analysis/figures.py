@@ -1,5 +1,6 @@
 """The figures of a run, one row a direction: what every report shows, taken from the records once."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
@@ -86,7 +87,8 @@ def label_of(test: Test, way: Way | None = None) -> str:
     if way is not None and test.mode not in _WAYS:
         parts.append(way)
     if test.layer != "socket":
-        parts.append(test.layer)
+        # The one free word in a label, which goes into tables and plots as it is.
+        parts.append(re.sub(r"[^A-Za-z0-9_.-]", "?", test.layer)[:40])
     if test.role == "server":
         parts.append("(server)")
     return " ".join(parts)

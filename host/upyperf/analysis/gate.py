@@ -104,7 +104,8 @@ def _failure(change: Change, threshold: Threshold, untested_passes: bool) -> str
     if change.base is None:
         return None  # a new test has nothing to fall from
     if change.new is None:
-        return f"gave a figure in BASE, now {change.wording}"
+        why = change.new_errors[0] if change.new_errors else "the test is not there"
+        return f"a figure in BASE, none in NEW: {why}"
     if not threshold.exceeded_by(change):
         return None
     fall = format_percent(change.change * 100 if change.change is not None else None, signed=True)

@@ -24,6 +24,9 @@ class Progress:
         """A line on what is being done."""
         self.console.print(Text(text, style="dim"))
 
+    def _line(self, text: str, style: str) -> None:
+        self.console.print(Text(f"      {text}", style=style), soft_wrap=True)
+
     def __call__(self, event: Event) -> None:
         """One event."""
         if isinstance(event, RunStartEvent):
@@ -39,11 +42,11 @@ class Progress:
             if event.source == "peer":
                 self._interval(event)
         elif isinstance(event, NoteEvent) and event.source == "host":
-            self.console.print(Text(f"      {event.text}", style="yellow"))
+            self._line(event.text, "yellow")
         elif isinstance(event, RunEndEvent) and event.result.error:
-            self.console.print(Text(f"      {event.result.error.text}", style="red"))
+            self._line(event.result.error.text, "red")
         elif isinstance(event, ErrorEvent) and event.source == "peer":
-            self.console.print(Text(f"      {event.text}", style="red"))
+            self._line(event.text, "red")
 
     def _interval(self, event: IntervalEvent) -> None:
         key = (event.sender, event.end_us)
@@ -54,9 +57,8 @@ class Progress:
         del self._pending[key]
         bits = sum(row.bits_per_second or 0.0 for row in rows)
         way = "board sends   " if event.sender else "board receives"
-        text = (
-            f"      {event.start_us / 1e6:6.2f}-{event.end_us / 1e6:<6.2f} s  {way}  {format_rate(bits):>14}"
-        )
+        span = f"{event.start_us / 1e6:.2f}-{event.end_us / 1e6:.2f} s"
+        text = f"  {span:>18}  {way}  {format_rate(bits):>14}"
         lost = [row.lost for row in rows if row.lost is not None]
         packets = [row.packets for row in rows if row.packets is not None]
         if lost and packets:

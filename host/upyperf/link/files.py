@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from upyperf.errors import UpyperfError
@@ -11,6 +12,7 @@ from upyperf.errors import UpyperfError
 Run = Callable[[str, float], str]
 
 _CHUNK = 1024  # bytes of a file per exec; small enough for a board with little heap left
+_FULL = re.compile(r"OSError: (\[Errno )?28\b")  # ENOSPC, with or without MicroPython's names
 _PER_CALL = 32  # paths per hash query, which bounds the text that the board must hold
 
 # Prints, per path, the SHA-256 or its size with "?" when the board has no sha256, or "-".
@@ -134,6 +136,6 @@ def _write(run: Run, path: str, data: bytes) -> None:
         if error.kind != "board":
             raise
         reason = error.text
-        if "ENOSPC" in reason or "Errno 28" in reason:
+        if _FULL.search(reason):
             reason = "the board's file system is full"
         raise UpyperfError("board", f"cannot write {path}: {reason}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from upyperf.link.wire import Wire, WireTimeout
 OnLine = Callable[[str], None]
 
 _CLOSE_TIMEOUT = 1.0  # s
+_RESET_TIMEOUT = 5.0  # s for the board to take in the command to reset
 _REOPEN_PAUSE = 0.2  # s between tries to open a port that a reset took away
 _SLOWEST = 10.0  # baud / this = bytes/s that a line surely carries
 
@@ -178,7 +180,8 @@ class Link:
                 self._repl.wire.reset(self._levels)
             else:
                 self._enter()
-                self._repl.start("import machine\nmachine.reset()", 5)
+                with contextlib.suppress(WireTimeout):  # gone before it could say a word
+                    self._repl.start("import machine\nmachine.reset()", _RESET_TIMEOUT)
                 time.sleep(_REOPEN_PAUSE)
         except UpyperfError as error:
             if error.kind != "serial-lost":
@@ -215,8 +218,8 @@ class Link:
         """
         self._transcript.note("interrupt")
         if self._running.is_set():
-            with self._repl.wire.within(timeout or self._timeout):
-                self._repl.wire.write(b"\x03")
+            with contextlib.suppress(WireTimeout):  # then exec() ends by its own timeout
+                self._repl.wire.interrupt()
             return ""
         return self._enter(timeout, force=True)
 
@@ -224,7 +227,10 @@ class Link:
         """Be at the raw REPL's prompt; returns what the board printed before."""
         if self._repl.ready and not force:
             return ""
-        printed = self._repl.enter(timeout or self._timeout)
+        try:
+            printed = self._repl.enter(timeout or self._timeout)
+        except UpyperfError as error:
+            raise UpyperfError(error.kind, self.mask(error.text)) from None
         self._transcript.received(printed)
         self._transcript.flush()
         return text(printed)
@@ -286,7 +292,7 @@ def connect(
         transcript.close()
         raise
     try:
-        link.interrupt()
+        link._enter()
     except BaseException as error:
         transcript.note(str(error))
         link.close()

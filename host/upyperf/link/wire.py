@@ -76,6 +76,11 @@ class Wire:
 
     # -- ours
 
+    def interrupt(self) -> None:
+        """Send Ctrl-C; may be called by another thread than the one that reads."""
+        with self._failures():
+            self.port.write(b"\x03")
+
     def receive(self) -> bytes:
         """What came in, at least one byte."""
         if self._ahead:

@@ -97,5 +97,6 @@ def client_of_board(test: Test, host: str, port: int, interval_s: float, on_even
     program = programs.find(test.version)
     if program is None:
         return OwnPeer(test, False, host, port, interval_s, on_event)
-    argv = [program.path, *arguments.client(test, host, port, interval_s)]
+    listen = free_port("0.0.0.0") if test.mode in ("dual", "tradeoff") else None
+    argv = [program.path, *arguments.client(test, host, port, interval_s, listen)]
     return ProgramPeer(argv, program.title, test, False, on_event)

@@ -8,7 +8,7 @@ from upyperf.errors import UpyperfError
 from upyperf.records import Test
 
 
-def server(test: Test, address: str, port: int, interval_s: float, json_stream: bool = False) -> list[str]:
+def server(test: Test, address: str, port: int, interval_s: float) -> list[str]:
     """Arguments for the program as server of the test."""
     words = ["-s", "-p", str(port), "-i", _number(interval_s)]
     if address not in ("", "0.0.0.0"):
@@ -16,8 +16,7 @@ def server(test: Test, address: str, port: int, interval_s: float, json_stream: 
     if ":" in address:
         words += ["-6"] if test.version == 3 else ["-V"]
     if test.version == 3:
-        words += ["--json-stream"] if json_stream else ["-f", "k"]
-        return [*words, "--forceflush"]
+        return [*words, "-f", "k", "--forceflush"]
     if test.proto == "udp":
         words.append("-u")
     if window := test.options.get("window"):
@@ -25,19 +24,21 @@ def server(test: Test, address: str, port: int, interval_s: float, json_stream: 
     return [*words, "-f", "k"]
 
 
-def client(test: Test, host: str, port: int, interval_s: float, json_stream: bool = False) -> list[str]:
+def client(test: Test, host: str, port: int, interval_s: float, listen_port: int | None = None) -> list[str]:
     """Arguments for the program as client of a board that serves the test.
 
-    The test's mode is the board's: a board that receives is sent to. Raises UpyperfError of
-    kind unsupported for what the program cannot do.
+    The test's mode is the board's: a board that receives is sent to. `listen_port`: where an
+    iPerf 2 client waits for the board's own connection (-d, -r). Raises UpyperfError of kind
+    unsupported for what the program cannot do.
     """
     options = test.options
     words = ["-c", host, "-p", str(port), "-i", _number(interval_s), *_direction(test)]
     if test.version == 3:
-        words += ["--json-stream"] if json_stream else ["-f", "k"]
-        words += ["--forceflush", "--connect-timeout", "10000"]
+        words += ["-f", "k", "--forceflush", "--connect-timeout", "10000"]
     else:
         words += ["-f", "k"]
+        if test.mode in ("dual", "tradeoff") and listen_port:
+            words += ["-L", str(listen_port)]
     if test.proto == "udp":
         words.append("-u")
     words += _amount(options)

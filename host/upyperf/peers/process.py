@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from upyperf.errors import UpyperfError
 
 KEPT_CHARS = 64 * 1024
-STOP_STEPS = ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0))
+# iperf 2 takes a second to obey TERM; what it had to say is said when we stop it.
+STOP_STEPS = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 5.0))
 
 
 class Process:
@@ -84,9 +85,10 @@ class Process:
 
     @property
     def last_error(self) -> str | None:
-        """The last line on its stderr."""
+        """The last line on its stderr that says something ("iperf3: exiting" does not)."""
         with self._lock:
-            return self._errors[-1] if self._errors else None
+            telling = [line for line in self._errors if not line.endswith(": exiting")]
+            return telling[-1] if telling else None
 
     def poll(self) -> int | None:
         """Its exit status, None while it runs."""

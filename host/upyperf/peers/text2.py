@@ -17,7 +17,8 @@ _ROW = re.compile(
 )
 _LOSS = re.compile(r"\s*(?:" + LOSS_PATTERN + r"|(?P<sum_lost>\d+)\s*/\s*(?P<sum_total>\d+)\s+\([^)]*%\))")
 _CONNECTED = re.compile(_ID + r" local (?P<local>\S+) port (?P<port>\d+) connected with (?P<rest>.*)")
-_LISTENING = re.compile(r"Server listening on (TCP|UDP) port (?P<port>\d+)")
+# 2.1 prints a range, "ports 5002-5201", when -L is below -p; it listens at the first.
+_LISTENING = re.compile(r"Server listening on (TCP|UDP) ports? (?P<port>\d+)")
 _REPORT = re.compile(_ID + r" Server Report:")
 _SENT = re.compile(_ID + r" Sent (?P<count>\d+) datagrams")
 _OOO = re.compile(_ID + r"\s*[\d.]+-\s*[\d.]+\s+sec\s+(?P<count>\d+) datagrams received out-of-order")
@@ -37,6 +38,7 @@ class Text2:
         self.connections = 0
         self._listening: set[int] = set()
         self._sends: dict[str, bool] = {}
+        self._duplex: set[str] = set()
         self._report_next: set[str] = set()
 
     def feed(self, line: str) -> Row | None:
@@ -72,6 +74,8 @@ class Text2:
             # A server that connects out does so for -d or -r, which it marks "(reverse)".
             sends = True if self.server else not reverse
         self._sends[ident] = sends
+        if "(full-duplex)" in match["rest"]:
+            self._duplex.add(ident)
 
     def _row(self, match: re.Match[str]) -> Row:
         ident = match["id"].replace(" ", "")
@@ -110,9 +114,10 @@ class Text2:
             return self._sends[ident]
         if has_loss and not ident.startswith("SUM"):
             return False
-        if ident.startswith("*") and _plain(ident) in self._sends:
-            # Full duplex: the same connection's other direction.
-            return not self._sends[_plain(ident)]
+        plain = _plain(ident)
+        if ident.startswith("*") and plain in self._sends:
+            # Full duplex: the same connection's other direction. A client of -R stars its rows, too.
+            return self._sends[plain] != (plain in self._duplex)
         return None
 
 

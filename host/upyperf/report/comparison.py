@@ -3,7 +3,7 @@
 import io
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -69,37 +69,64 @@ def _title(comparison: Comparison) -> str:
     return f"{one_line(comparison.board)}: {base} → {new}"
 
 
+def _errors(comparison: Comparison) -> list[str]:
+    """Why there is no figure, or one less, for each test and side."""
+    return [
+        f"{label}, {side}: {one_line(text)}"
+        for label, change in zip(_labels(comparison), comparison.changes, strict=True)
+        for side, errors in (("BASE", change.base_errors), ("NEW", change.new_errors))
+        for text in dict.fromkeys(errors)
+    ]
+
+
+_CELLS: dict[str, tuple[str, Callable[[Change], str]]] = {
+    "base": ("Base", _base_text),
+    "new": ("New", lambda c: one_line(c.wording)),
+    "ci": ("95 % CI of the change", _interval_text),
+    "n": ("n", _repeats_text),
+    "loss": ("Loss", lambda c: _pair_text(c.loss, " %")),
+    "retries": ("Retries + ENOMEM", lambda c: _pair_text(c.retries, "")),
+}
+
+
+def _table(comparison: Comparison, names: Sequence[str], fold: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("Test", no_wrap=not fold)
+    for name in names:
+        table.add_column(
+            _CELLS[name][0],
+            justify="right" if name == "base" else "left",
+            no_wrap=not (fold and name == "new"),
+        )
+    for label, change in zip(_labels(comparison), comparison.changes, strict=True):
+        cells = [Text(label), *(Text(_CELLS[name][1](change)) for name in names)]
+        table.add_row(*cells, style=_STYLE.get(change.verdict, ""))
+    return table
+
+
+def _fitting_table(comparison: Comparison, console: Console) -> Table:
+    """The table with as many columns as the terminal takes; in the end the new figure is folded."""
+    wide = Console(width=1000)
+    names = ["base", "new", "ci", "n"]
+    names += ["loss"] if any(c.loss != (None, None) for c in comparison.changes) else []
+    names += ["retries"] if any(c.retries != (None, None) for c in comparison.changes) else []
+    for drop in ("retries", "ci", "n", "loss"):
+        table = _table(comparison, names, fold=False)
+        if wide.measure(table).maximum <= console.width:
+            return table
+        if drop in names:
+            names.remove(drop)
+    return _table(comparison, names, fold=True)
+
+
 def print_comparison(comparison: Comparison, console: Console, gates: Sequence[Gate] = ()) -> None:
     """Print the table, what else differs, and the outcome of the gates to a rich console."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("Test")
-    table.add_column("Base", justify="right")
-    table.add_column("New")
-    table.add_column("95 % CI of the change")
-    table.add_column("n", no_wrap=True)
-    with_loss = any(c.loss != (None, None) for c in comparison.changes)
-    with_retries = any(c.retries != (None, None) for c in comparison.changes)
-    if with_loss:
-        table.add_column("Loss")
-    if with_retries:
-        table.add_column("Retries + ENOMEM")
-    for label, change in zip(_labels(comparison), comparison.changes, strict=True):
-        cells = [
-            Text(label),
-            Text(_base_text(change)),
-            Text(one_line(change.wording)),
-            Text(_interval_text(change)),
-            Text(_repeats_text(change)),
-        ]
-        if with_loss:
-            cells.append(Text(_pair_text(change.loss, " %")))
-        if with_retries:
-            cells.append(Text(_pair_text(change.retries, "")))
-        table.add_row(*cells, style=_STYLE.get(change.verdict, ""))
     console.print(Text(_title(comparison), style="bold"))
     console.print()
-    console.print(table)
+    console.print(_fitting_table(comparison, console))
     console.print()
+    for line in _errors(comparison):
+        console.print(Text(line, style="yellow"))
     for line in _remarks(comparison):
         console.print(Text(line, style="dim"))
     for gate in gates:
@@ -147,6 +174,7 @@ def to_markdown(comparison: Comparison, gates: Sequence[Gate] = ()) -> str:
         if with_loss:
             cells.append(_pair_text(change.loss, " %"))
         out.append("| " + " | ".join(cells) + " |")
+    out += ["", *(f"- {escape(line)}" for line in _errors(comparison))]
     out += ["", "<sub>" + "<br>".join(escape(line) for line in _remarks(comparison)) + "</sub>", ""]
     return "\n".join(out)
 

@@ -11,12 +11,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from upyperf.analysis import figures, units
 from upyperf.analysis.figures import Row
 from upyperf.analysis.repeats import Summary, summarise
 from upyperf.records import Bench, RunResult, Sum
-from upyperf.report import plots, svg, text
+from upyperf.report import environment, plots, svg, words
 from upyperf.report.clean import lines, one_line
 
 _FILES = ("results.json", "results.csv", "intervals.csv", "summary.md", "junit.xml", "records.jsonl")
@@ -64,8 +65,16 @@ def _label(row: Row) -> str:
     return row.label + (f" #{row.run.repeat}" if row.run.repeat > 1 else "")
 
 
-def _both_widths(draw: Any, prefix: str, title: str, description: str) -> Markup:
-    """The plot for a wide page and for a phone; the style sheet shows the one that fits."""
+MANY_RUNS = 24
+"""From here on each plot is drawn once, not for a wide page and a phone: drawing takes most of the time."""
+
+
+def _svg(
+    draw: Callable[[bool], Figure], prefix: str, title: str, description: str, once: bool = False
+) -> Markup:
+    """The plot for a wide page and for a phone (the style sheet shows the one that fits), or one for both."""
+    if once:
+        return Markup(svg.inline(draw(False), prefix, title, description))
     wide = svg.inline(draw(False), prefix + "w-", title, description, "wide")
     narrow = svg.inline(draw(True), prefix + "n-", title, description, "narrow")
     return Markup(wide + "\n" + narrow)
@@ -79,15 +88,15 @@ def _overview_row(row: Row, anchor: str) -> dict[str, Any]:
         "anchor": anchor,
         "label": _label(row),
         "has_figures": row.board_bps is not None or row.peer_bps is not None,
-        "error": text.error_text(row.run) if row.run.status != "ok" or row.run.error else "no figure",
+        "error": words.error_text(row.run) if row.run.status != "ok" or row.run.error else "no figure",
         "board": units.format_mbit(row.board_bps),
         "peer": units.format_mbit(row.peer_bps),
-        "difference": text.difference_text(row),
+        "difference": words.difference_text(row),
         "flagged": row.direction.flagged,
-        "jitter": text.jitter_text(row),
+        "jitter": words.jitter_text(row),
         "lost": units.format_loss(row.lost, row.packets) if row.lost is not None else units.UNKNOWN,
-        "counters": text.counters_text(row),
-        "bound": text.bound_text(row),
+        "counters": words.counters_text(row),
+        "bound": words.bound_text(row),
         "above": bool(row.impossible),
     }
 
@@ -101,7 +110,7 @@ def _overview_plot(rows: list[Row]) -> Markup | None:
         f"{r.label}: board {units.format_rate(r.board_bps)}, peer {units.format_rate(r.peer_bps)}"
         for r in shown
     )
-    return _both_widths(
+    return _svg(
         lambda narrow: plots.overview_figure(shown, labels, narrow), "ov-", "Rates of all tests", said
     )
 
@@ -112,7 +121,7 @@ def _overview_plot(rows: list[Row]) -> Markup | None:
 def _repeats(bench: Bench) -> tuple[list[dict[str, Any]], Markup | None]:
     table: list[dict[str, Any]] = []
     summaries: list[Summary] = []
-    for rows in text.repeat_groups(bench).values():
+    for rows in words.repeat_groups(bench).values():
         values = [r.delivered_bps for r in rows if r.delivered_bps is not None and r.run.status == "ok"]
         if len(values) < 2:
             continue
@@ -135,7 +144,7 @@ def _repeats(bench: Bench) -> tuple[list[dict[str, Any]], Markup | None]:
         return [], None
     names = [str(r["label"]) for r in table]
     said = "; ".join(f"{r['label']}: median {r['median']} Mbit/s of {r['n']}" for r in table)
-    plot = _both_widths(
+    plot = _svg(
         lambda narrow: plots.repeats_figure(names, summaries, narrow), "rep-", "Repeats of each test", said
     )
     return table, plot
@@ -204,7 +213,7 @@ def _facts(row: Row) -> list[tuple[str, str]]:
     if direction.peer is not None and direction.reported is not None:
         facts.append(("As reported to the board", _end_text(direction.reported)))
     facts.append(
-        ("Differ", f"{text.difference_text(row)}{f' ({direction.exempt})' if direction.exempt else ''}")
+        ("Differ", f"{words.difference_text(row)}{f' ({direction.exempt})' if direction.exempt else ''}")
     )
     if row.jitter_us is not None:
         facts.append(("Jitter", units.format_time_us(row.jitter_us)))
@@ -219,7 +228,10 @@ def _facts(row: Row) -> list[tuple[str, str]]:
     if row.stall_us:
         facts.append(("Stalled", units.format_time_us(row.stall_us)))
     for bound in row.limits:
-        facts.append(("Bound", f"{units.format_rate(bound.bps)} ({bound.what}: {bound.how})"))
+        if bound.of_sender:
+            facts.append(("Target rate (-b)", units.format_rate(bound.bps)))
+        else:
+            facts.append(("Bound", f"{units.format_rate(bound.bps)} ({bound.what}: {bound.how})"))
     return facts
 
 
@@ -227,7 +239,7 @@ def _peer_head(row: Row) -> str:
     return f"Peer, {one_line(row.peer_name)}" if row.peer_name else "Peer"
 
 
-def _plot(row: Row, prefix: str) -> Markup | None:
+def _plot(row: Row, prefix: str, once: bool) -> Markup | None:
     board, peer = figures.curves(row.run, row.way)
     if not board and not peer:
         return None
@@ -239,11 +251,12 @@ def _plot(row: Row, prefix: str) -> Markup | None:
         f"{len(rates)} intervals, from {units.format_rate(min(rates))} to {units.format_rate(max(rates))}, "
         f"first {units.format_rate(rates[0])}, last {units.format_rate(rates[-1])}"
     )
-    return _both_widths(
+    return _svg(
         lambda narrow: plots.curve_figure(row, board, peer, received, narrow),
         prefix,
         f"Rate over time, {row.label}",
         said,
+        once,
     )
 
 
@@ -263,11 +276,11 @@ def _run(bench: Bench, run: RunResult, number: int) -> _Run:
             "by the peer" if w == "send" else "by the board" for w, _ in delivered
         )
     if run.status != "ok" or run.error is not None:
-        page.error = text.error_text(run)
+        page.error = words.error_text(run)
     for n, row in enumerate(rows):
         if not delivered and run.status != "ok" and not any(figures.curves(run, row.way)):
             continue
-        plot = _plot(row, f"{page.anchor}-{n}-")
+        plot = _plot(row, f"{page.anchor}-{n}-", len(bench.runs) > MANY_RUNS)
         title = f"Board {'sends' if row.way == 'send' else 'receives'}" if len(rows) > 1 else ""
         page.parts.append(_Part(title, _facts(row), plot, "" if plot else "No intervals were recorded."))
         page.notices += [("warning", line) for line in figures.warnings(row)]
@@ -296,93 +309,11 @@ def _run(bench: Bench, run: RunResult, number: int) -> _Run:
     return page
 
 
-# --- the environment -----------------------------------------------------------------------------
-
-
-def _flat(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {_flat(v)}" for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(_flat(v) for v in value)
-    return str(value)
-
-
-def _known(*items: tuple[str, object]) -> list[tuple[str, object]]:
-    return [(name, _flat(value)) for name, value in items if value not in (None, "", [], {})]
-
-
-def _board_items(bench: Bench) -> list[tuple[str, object]]:
-    board, info = bench.board, bench.info
-    items = _known(
-        ("board", board.name),
-        ("kind", board.kind + (", virtual time" if board.time == "virtual" else "")),
-        ("twin of", board.twin_of),
-        ("MCU", board.mcu),
-        ("serial", " ".join(v for v in (board.port, board.connection) if v)),
-        ("link rate", f"{board.link_mbit:g} Mbit/s" if board.link_mbit else None),
-    )
-    if info is None:
-        return [*items, ("MicroPython", "the board did not answer")]
-    return items + _known(
-        ("MicroPython", info.micropython),
-        ("machine", info.machine),
-        ("platform", info.platform),
-        (".mpy version", info.mpy),
-        ("clock", f"{info.freq_hz / 1e6:g} MHz" if info.freq_hz else None),
-        ("iperf package", info.iperf),
-        ("layers", info.layers),
-        ("heap free", units.format_size(info.heap_free) if info.heap_free is not None else None),
-        ("heap in use", units.format_size(info.heap_alloc) if info.heap_alloc is not None else None),
-        ("RSSI", f"{info.rssi} dBm" if info.rssi is not None else None),
-        ("unique id", info.unique_id),
-    )
-
-
-def _environment_items(bench: Bench) -> list[tuple[str, list[tuple[str, object]]]]:
-    info, net, host = bench.info, bench.network, bench.host
-    sections = [("Board", _board_items(bench))]
-    if info is not None:
-        sections.append(
-            ("lwIP options", _known(*sorted((info.lwip or {}).items())) or [("lwIP", "not known")])
-        )
-        sections += [
-            (
-                f"NIC {n}" if len(info.nics) > 1 else "NIC",
-                _known(*(nic.items() if isinstance(nic, dict) else [("", nic)])),
-            )
-            for n, nic in enumerate(info.nics)
-        ]
-    sections.append(
-        (
-            "Network",
-            _known(
-                ("mode", net.mode),
-                ("interface", net.interface),
-                ("PC", net.pc_address),
-                ("board", net.board_address),
-                ("round trip", units.format_time_us(net.rtt_us) if net.rtt_us else None),
-                ("notes", net.notes),
-            ),
-        )
-    )
-    tools = [(name, version or "not installed") for name, version in host.tools.items()]
-    sections.append(
-        (
-            "PC",
-            _known(("host", host.hostname), ("system", host.platform), ("Python", host.python), *tools),
-        )
-    )
-    sections.append(
-        ("Bench", _known(("command", " ".join(bench.command)), ("plan", bench.plan), *bench.config.items()))
-    )
-    return [(title, items) for title, items in sections if items]
-
-
 def _notices(bench: Bench) -> list[tuple[str, str]]:
     mark = figures.virtual_mark(bench)
     found = [("mark", mark)] if mark else []
     # What belongs to one run is said there; the head keeps errors and warnings.
-    said = [n for n in text.notes(bench) if n[0] != "note" and n[1] != one_line(mark or "")]
+    said = [n for n in words.notes(bench) if n[0] != "note" and n[1] != one_line(mark or "")]
     return found + said + [("note", line) for line in bench.notes]
 
 
@@ -395,7 +326,7 @@ def render(bench: Bench) -> str:
     lead = [
         bench.board.name,
         info.machine if info else "",
-        text.micropython_text(info.micropython) if info and info.micropython else "",
+        words.micropython_text(info.micropython) if info and info.micropython else "",
     ]
     return (
         _environment()
@@ -404,7 +335,7 @@ def render(bench: Bench) -> str:
             bench=bench,
             css=_css(),
             lead=" · ".join(one_line(v) for v in lead if v),
-            summary=text.summary_line(bench),
+            summary=words.summary_line(bench),
             bad=bench.error is not None or any(r.status != "ok" for r in bench.runs),
             when=_when(bench),
             notices=_notices(bench),
@@ -413,7 +344,7 @@ def render(bench: Bench) -> str:
             repeats=table,
             repeats_plot=repeats_plot,
             runs=[_run(bench, run, n) for n, run in enumerate(bench.runs, 1)],
-            environment=_environment_items(bench),
+            environment=environment.sections(bench),
             files=_FILES,
         )
     )

@@ -6,6 +6,7 @@ is under the top-level key `upyperf`.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +30,7 @@ def _span(start_us: float, end_us: float, size: int) -> dict[str, Any]:
 def _udp_receiver(jitter_us: float | None, lost: int | None, packets: int | None) -> dict[str, Any]:
     """The receiver's figures, as far as they are known."""
     out: dict[str, Any] = {}
-    if jitter_us is not None:
+    if jitter_us is not None and math.isfinite(jitter_us):
         out["jitter_ms"] = jitter_us / 1e3
     if lost is not None:
         out["lost_packets"] = lost

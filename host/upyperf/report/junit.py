@@ -6,7 +6,7 @@ from datetime import datetime
 from upyperf.analysis import figures
 from upyperf.analysis.figures import Row
 from upyperf.records import Bench, ErrorInfo, RunResult
-from upyperf.report import text
+from upyperf.report import words
 from upyperf.report.clean import lines, one_line
 
 
@@ -152,7 +152,7 @@ def render(bench: Bench) -> str:
     suite.set("time", f"{_seconds(bench.started, bench.ended):.3f}")
     suite.set("timestamp", bench.started.removesuffix("Z").partition(".")[0])
     suite.set("hostname", one_line(bench.host.hostname))
-    problems = [line for severity, line in text.notes(bench) if severity != "note"]
+    problems = [line for severity, line in words.notes(bench) if severity != "note"]
     if problems:
         ET.SubElement(suite, "system-out").text = lines("\n".join(problems))
     ET.indent(suites)

@@ -5,7 +5,7 @@ import re
 from upyperf.analysis import figures, units
 from upyperf.analysis.figures import Row
 from upyperf.records import Bench
-from upyperf.report import text
+from upyperf.report import words
 from upyperf.report.clean import one_line
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~$])")
@@ -33,18 +33,18 @@ def _line(row: Row) -> str:
             label,
             units.format_mbit(row.board_bps),
             units.format_mbit(row.peer_bps),
-            _cell(text.difference_text(row), row.direction.flagged),
-            text.jitter_text(row),
+            _cell(words.difference_text(row), row.direction.flagged),
+            words.jitter_text(row),
             units.format_loss(row.lost, row.packets) if row.lost is not None else units.UNKNOWN,
-            text.counters_text(row),
-            _cell(text.bound_text(row), bool(row.impossible)),
+            words.counters_text(row),
+            _cell(words.bound_text(row), bool(row.impossible)),
         ]
     return "| " + " | ".join(cells) + " |"
 
 
 def render(bench: Bench) -> str:
     """The bench as a Markdown document."""
-    out = [f"### upyperf: {escape(bench.board.name)}, {escape(text.summary_line(bench))}", ""]
+    out = [f"### upyperf: {escape(bench.board.name)}, {escape(words.summary_line(bench))}", ""]
     mark = figures.virtual_mark(bench)
     if mark:
         out += [f"> {escape(mark)}", ""]
@@ -55,12 +55,12 @@ def render(bench: Bench) -> str:
             *(_line(row) for row in figures.rows(bench)),
             "",
         ]
-    out += [f"- {line}" for line in text.repeat_lines(bench)]
-    for severity, line in text.notes(bench):
+    out += [f"- {line}" for line in words.repeat_lines(bench)]
+    for severity, line in words.notes(bench):
         if line != one_line(mark or ""):
             out.append(f"- {'' if severity == 'note' else severity + ': '}{escape(line)}")
     info = bench.info
-    about = [escape(text.title_line(bench))]
+    about = [escape(words.title_line(bench))]
     if info and info.lwip:
         options = ", ".join(f"{escape(k)} {escape(v)}" for k, v in info.lwip.items())
         about.append(f"lwIP: {options}")

@@ -5,6 +5,7 @@ so no state is shared. Sizes are in CSS pixels (72 dpi, so that a point is a pix
 matplotlib's own layout engines draw every figure twice to find them.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from upyperf.analysis.figures import Point, Row
+from upyperf.analysis.figures import Point, Row, clusters
 from upyperf.analysis.repeats import Summary
 from upyperf.analysis.units import format_rate
 from upyperf.records import Interval
@@ -27,9 +28,10 @@ MAX_POINTS = 400
 
 @dataclass(frozen=True)
 class Shrunk:
-    """A curve of at most MAX_POINTS groups: edges in seconds (one more than groups), rates in bit/s."""
+    """A curve of at most MAX_POINTS groups: start and end of each in seconds, rates in bit/s."""
 
-    edges: list[float]
+    starts: list[float]
+    ends: list[float]
     mean: list[float]
     low: list[float]
     high: list[float]
@@ -38,6 +40,24 @@ class Shrunk:
     def grouped(self) -> bool:
         """Whether a point stands for several intervals."""
         return self.low != self.high
+
+    def steps(
+        self, values: Sequence[float], time_scale: float, scale: float
+    ) -> tuple[list[float], list[float]]:
+        """Places and heights to draw `values` (of this curve) as steps; a missing interval is a gap."""
+        x: list[float] = []
+        y: list[float] = []
+        for n, value in enumerate(values):
+            x.append(self.starts[n] / time_scale)
+            y.append(value / scale)
+            last = n + 1 == len(values)
+            if last or self.starts[n + 1] - self.ends[n] > 0.5 * (self.ends[n] - self.starts[n]):
+                x.append(self.ends[n] / time_scale)
+                y.append(value / scale)
+                if not last:
+                    x.append(self.ends[n] / time_scale)
+                    y.append(math.nan)
+        return x, y
 
 
 def shrink(points: Sequence[Point], limit: int = MAX_POINTS) -> Shrunk:
@@ -51,7 +71,8 @@ def shrink(points: Sequence[Point], limit: int = MAX_POINTS) -> Shrunk:
         length = sum(p.end_s - p.start_s for p in group)
         means.append(sum(p.bps * (p.end_s - p.start_s) for p in group) / length if length > 0 else 0.0)
     return Shrunk(
-        edges=[g[0].start_s for g in groups] + ([groups[-1][-1].end_s] if groups else []),
+        starts=[g[0].start_s for g in groups],
+        ends=[g[-1].end_s for g in groups],
         mean=means,
         low=[min(p.bps for p in g) for g in groups],
         high=[max(p.bps for p in g) for g in groups],
@@ -105,7 +126,7 @@ def _legend(axes: Any, handles: Sequence[Any] | None = None) -> None:
         loc="upper left",
         bbox_to_anchor=(0, 1.0),
         bbox_transform=axes.figure.transFigure,
-        ncols=3,
+        ncols=4,
         frameon=False,
         borderaxespad=0.2,
         handlelength=1.8,
@@ -128,22 +149,29 @@ def _bar_axes(labels: Sequence[str], narrow: bool) -> tuple[Figure, Any]:
     return figure, axes
 
 
-def _draw(axes: Any, points: Sequence[Point], scale: float, colour: str, label: str, dashed: bool) -> None:
+def _beside(axes: Any, x: float, y: float, words: str) -> None:
+    """Words a little to the right of a point."""
+    axes.annotate(words, (x, y), (6, 0), textcoords="offset points", va="center", color=COLOURS["muted"])
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """The unit for a time axis of that length, and its size in seconds."""
+    for unit, scale in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 3 * scale:
+            return unit, scale
+    return "seconds", 1.0
+
+
+def _draw(
+    axes: Any, points: Sequence[Point], time_scale: float, scale: float, colour: str, label: str, dashed: bool
+) -> None:
     shrunk = shrink(points)
-    values = [v / scale for v in shrunk.mean]
     if shrunk.grouped:
-        axes.fill_between(
-            shrunk.edges,
-            [v / scale for v in [*shrunk.low, shrunk.low[-1]]],
-            [v / scale for v in [*shrunk.high, shrunk.high[-1]]],
-            step="post",
-            color=colour,
-            alpha=0.22,
-            linewidth=0,
-        )
+        x, low = shrunk.steps(shrunk.low, time_scale, scale)
+        _, high = shrunk.steps(shrunk.high, time_scale, scale)
+        axes.fill_between(x, low, high, step="post", color=colour, alpha=0.22, linewidth=0)
     axes.plot(
-        shrunk.edges,
-        [*values, values[-1]],
+        *shrunk.steps(shrunk.mean, time_scale, scale),
         drawstyle="steps-post",
         color=colour,
         linewidth=1.6,
@@ -152,20 +180,28 @@ def _draw(axes: Any, points: Sequence[Point], scale: float, colour: str, label: 
     )
 
 
-def _shade_omitted(axes: Any, points: Sequence[Point]) -> bool:
+def _shade_omitted(axes: Any, points: Sequence[Point], time_scale: float) -> None:
     omitted = [p for p in points if p.omitted]
     if omitted:
-        axes.axvspan(omitted[0].start_s, omitted[-1].end_s, color=COLOURS["shade"], linewidth=0, zorder=0)
-    return bool(omitted)
+        axes.axvspan(
+            omitted[0].start_s / time_scale,
+            omitted[-1].end_s / time_scale,
+            color=COLOURS["shade"],
+            linewidth=0,
+            zorder=0,
+            label="omitted (-O)",
+        )
 
 
 def _loss_points(intervals: Sequence[Interval]) -> list[Point]:
-    """Loss in percent per interval of the receiving end, as points of a curve."""
+    """Loss in percent of all streams of the receiving end per interval, as points of a curve."""
     points = []
-    for row in intervals:
-        if row.lost is not None and row.packets and row.end_us > row.start_us:
-            percent = 100.0 * row.lost / row.packets
-            points.append(Point(row.start_us / 1e6, row.end_us / 1e6, percent))
+    for group in clusters([i for i in intervals if i.lost is not None and i.packets]):
+        start, end = min(i.start_us for i in group), max(i.end_us for i in group)
+        packets = sum(i.packets or 0 for i in group)
+        if end > start and packets > 0:
+            percent = 100.0 * sum(i.lost or 0 for i in group) / packets
+            points.append(Point(start / 1e6, end / 1e6, percent))
     return points
 
 
@@ -187,34 +223,40 @@ def curve_figure(
         axes, below = panels[0], panels[1] if with_loss else None
         highest = max((p.bps for p in (*board, *peer)), default=1.0)
         unit, scale = rate_unit(highest)
+        last = max((p.end_s for p in (*board, *peer)), default=1.0)
+        clock, second = time_unit(last)
         # The board below, the peer dashed above it: where both agree, both stay visible.
         if board:
-            _draw(axes, board, scale, COLOURS["board"], "board", dashed=False)
+            _draw(axes, board, second, scale, COLOURS["board"], "board", dashed=False)
         if peer:
-            _draw(axes, peer, scale, COLOURS["peer"], "peer", dashed=bool(board))
-        _shade_omitted(axes, board or peer)
+            _draw(axes, peer, second, scale, COLOURS["peer"], "peer", dashed=bool(board))
+        _shade_omitted(axes, board or peer, second)
         bound = row.bound
         top = max(highest / scale, 1e-9) * 1.15
         if bound is not None and bound.bps < 1.6 * highest:
             axes.axhline(
-                bound.bps / scale, color=COLOURS["bound"], linewidth=1, linestyle=(0, (1, 2)), label="bound"
+                bound.bps / scale,
+                color=COLOURS["bound"],
+                linewidth=1,
+                linestyle=(0, (1, 2)),
+                label="target rate" if bound.of_sender else "bound",
             )
             top = max(top, bound.bps / scale * 1.1)
         axes.set_ylim(0, top)
-        last = max((p.end_s for p in (*board, *peer)), default=1.0)
-        axes.set_xlim(0, last)
+        axes.set_xlim(0, last / second)
         axes.set_ylabel(unit)
         axes.grid(axis="y", linewidth=0.6)
         axes.tick_params(length=3)
         _legend(axes)
         if below is not None:
             shrunk = shrink(loss)
-            below.stairs(shrunk.high, shrunk.edges, color=COLOURS["bad"], fill=True, alpha=0.75)
+            x, y = shrunk.steps(shrunk.high, second, 1.0)
+            below.fill_between(x, y, step="post", color=COLOURS["bad"], alpha=0.75, linewidth=0)
             below.set_ylim(0, max(shrunk.high) * 1.25)
             below.set_ylabel("loss %")
             below.grid(axis="y", linewidth=0.6)
             below.tick_params(length=3)
-        (below or axes).set_xlabel("seconds")
+        (below or axes).set_xlabel(clock)
         return figure
 
 
@@ -233,7 +275,7 @@ def overview_figure(rows: Sequence[Row], labels: Sequence[str], narrow: bool = F
                 if value is not None:
                     axes.barh(n + shift, value / scale, height=0.34, color=colour)
             if row.board_bps is None and row.peer_bps is None:
-                axes.text(0, n, " no figure", va="center", color=COLOURS["muted"])
+                _beside(axes, 0, n, "no figure")
                 continue
             end = max(v for v in (row.board_bps, row.peer_bps) if v is not None) / scale
             if row.bound is not None and 0.02 * highest < row.bound.bps < 1.3 * highest:
@@ -241,7 +283,7 @@ def overview_figure(rows: Sequence[Row], labels: Sequence[str], narrow: bool = F
                 axes.plot([place, place], [n - 0.42, n + 0.42], color=COLOURS["bound"], linewidth=1.6)
                 marked, end = True, max(end, place)
             # The figure itself, since bars of very unequal tests say little: kbit/s beside Gbit/s.
-            axes.text(end, n, f"  {format_rate(row.delivered_bps)}", va="center", color=COLOURS["muted"])
+            _beside(axes, end, n, format_rate(row.delivered_bps))
         axes.set_xlim(0, max(highest / scale, 1e-9) * (1.5 if narrow else 1.16))
         axes.set_xlabel(unit)
         handles: list[Any] = [Patch(color=COLOURS[end], label=end) for end in ("board", "peer")]

@@ -1,7 +1,8 @@
 """The table at the end of a bench, for a terminal or, plain, for a pipe."""
 
 import io
-import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console
@@ -10,176 +11,100 @@ from rich.text import Text
 
 from upyperf.analysis import figures, units
 from upyperf.analysis.figures import Row
-from upyperf.analysis.repeats import summarise
-from upyperf.records import Bench, RunResult
+from upyperf.records import Bench
+from upyperf.report import words
 from upyperf.report.clean import one_line
 
-_WIDE = 100
-"""Columns of a terminal from which on bound and curve are shown."""
 _PIPED_WIDTH = 240
 
 _STATUS_STYLE = {"ok": "", "error": "red", "interrupted": "yellow", "skipped": "yellow"}
 
 
-def repeat_groups(bench: Bench) -> dict[str, list[Row]]:
-    """The rows of each test that ran more than once, by test and direction."""
-    groups: dict[str, list[Row]] = {}
-    for row in figures.rows(bench):
-        groups.setdefault(f"{row.run.test.name} {row.key}", []).append(row)
-    return {key: rows for key, rows in groups.items() if len(rows) > 1}
-
-
-def difference_text(row: Row) -> str:
-    """The difference of the two ends in percent; "exempt" where it is not judged."""
-    if row.direction.exempt:
-        return "exempt"
-    difference = row.direction.difference
-    return units.format_percent(abs(difference) * 100 if difference is not None else None)
-
-
-def jitter_text(row: Row) -> str:
-    """Jitter in ms with its unit, or a dash."""
-    return units.format_time_us(row.jitter_us)
-
-
-def counters_text(row: Row) -> str:
-    """ "31/2": retries and ENOMEM of the board's sends; a dash for each that is not known."""
-    if row.retries is None and row.enomem is None:
-        return units.UNKNOWN
-    return f"{units.format_count(row.retries)}/{units.format_count(row.enomem)}"
-
-
-def bound_text(row: Row) -> str:
-    """The tightest bound in Mbit/s and what binds ("94.9 wire", "9.22 window/RTT", "1.05 -b")."""
-    bound = row.bound
-    return f"{units.format_mbit(bound.bps)} {bound.short}" if bound else units.UNKNOWN
-
-
-def error_text(run: RunResult) -> str:
-    """Kind and text of the failure of a run on one line."""
-    if run.error is None:
-        return run.status
-    return f"{one_line(run.error.kind)}: {one_line(run.error.text)}"
-
-
-def summary_line(bench: Bench) -> str:
-    """ "8 runs: 7 ok, 1 error"."""
-    counts: dict[str, int] = {}
-    for run in bench.runs:
-        counts[run.status] = counts.get(run.status, 0) + 1
-    total = len(bench.runs)
-    parts = [f"{counts[s]} {s}" for s in ("ok", "error", "interrupted", "skipped") if s in counts]
-    return f"{total} run{'' if total == 1 else 's'}" + (f": {', '.join(parts)}" if parts else "")
-
-
-def micropython_text(version: str) -> str:
-    """ "MicroPython 1.24.1" of what the agent says ("micropython 1.24.1")."""
-    return re.sub(r"^(?:micropython )?", "MicroPython ", one_line(version), flags=re.IGNORECASE)
-
-
-def title_line(bench: Bench) -> str:
-    """Board, its MicroPython and the peers on one line."""
-    info = bench.info
-    parts = [one_line(bench.board.name)]
-    if info and info.micropython:
-        parts.append(micropython_text(info.micropython))
-    if info and info.machine:
-        parts.append(one_line(info.machine))
-    peers = dict.fromkeys(one_line(r.peer.program) for r in bench.runs if r.peer)
-    if peers:
-        parts.append("against " + ", ".join(peers))
-    return " · ".join(parts)
-
-
-def notes(bench: Bench) -> list[tuple[str, str]]:
-    """What is to be said below the table, as (severity, line): "error", "warning" or "note"."""
-    found: list[tuple[str, str]] = []
-    mark = figures.virtual_mark(bench)
-    if mark:
-        found.append(("warning", one_line(mark)))
-    for run in bench.runs:
-        name = f"{one_line(run.id)} {figures.label_of(run.test)}"
-        # A test that was never begun failed for what ended the bench, which is said once below.
-        if run.status not in ("ok", "skipped") or (run.error is not None and bench.error is None):
-            found.append(("error", f"{name}: {error_text(run)}"))
-        for row in figures.rows(bench, [run]):
-            found += [("warning", f"{name}: {line}") for line in figures.warnings(row)]
-        if run.lost_records:
-            found.append(("warning", f"{name}: {run.lost_records} records from the board are lost"))
-        if run.board is not None and run.board.intervals_dropped:
-            dropped = run.board.intervals_dropped
-            found.append(("warning", f"{name}: {dropped} intervals did not fit the board's memory"))
-        for line in run.board.adapted if run.board is not None else ():
-            found.append(("note", f"{name}: {one_line(line)}"))
-        found += [("note", f"{name}: {one_line(line)}") for line in figures.remarks(run)]
-    if bench.error is not None and not any(
-        r.error == bench.error and r.status == "error" for r in bench.runs
-    ):
-        found.append(("error", f"{one_line(bench.error.kind)}: {one_line(bench.error.text)}"))
-    found += [("note", one_line(line)) for line in bench.notes]
-    return found
-
-
-def repeat_lines(bench: Bench) -> list[str]:
-    """One line for each test that ran more than once: n, median, MAD, mean with its interval."""
-    lines = []
-    for rows in repeat_groups(bench).values():
-        values = [r.delivered_bps for r in rows if r.delivered_bps is not None and r.run.status == "ok"]
-        if len(values) < 2:
-            continue
-        s = summarise(values)
-        lines.append(
-            f"{rows[0].label}: {s.n} repeats, median {units.format_rate(s.median)}, "
-            f"MAD {units.format_rate(s.mad)}, mean {units.format_rate_spread(s.mean, s.half_width)}"
-            + (" (95 % CI)" if s.ci else "")
-        )
-    return lines
-
-
-def _table(bench: Bench, wide: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("Run")
-    table.add_column("Test", no_wrap=True)
-    for name in ("Board\nMbit/s", "Peer\nMbit/s", "Differ", "Jitter", "Lost", "Retries/\nENOMEM"):
-        table.add_column(name, justify="right", no_wrap=True)
-    if wide:
-        table.add_column("Bound\nMbit/s", justify="right", no_wrap=True)
-        table.add_column("Rate over time", no_wrap=True)
-    for row in figures.rows(bench):
-        table.add_row(*_cells(row, wide), style=_STATUS_STYLE.get(row.run.status, ""))
-    return table
-
-
-def _cells(row: Row, wide: bool) -> list[Text]:
+def _label(row: Row) -> Text:
     label = Text(row.label)
     if row.run.repeat > 1:
         label.append(f" #{row.run.repeat}", style="dim")
-    cells = [Text(one_line(row.run.id)), label]
+    return label
+
+
+def _rate(row: Row, bps: float | None) -> Text:
+    """A rate in Mbit/s; where a row has none at all, in its first column why."""
     if row.board_bps is None and row.peer_bps is None:
-        why = (
-            row.run.error.kind if row.run.error else row.run.status if row.run.status != "ok" else "no figure"
-        )
-        cells.append(Text(one_line(why)))
-        return cells
-    flagged = row.direction.flagged
-    difference = Text(
-        difference_text(row) + (" !" if flagged else ""), style="bold yellow" if flagged else ""
-    )
-    lost = units.format_loss(row.lost, row.packets) if row.lost is not None else units.UNKNOWN
-    cells += [
-        Text(units.format_mbit(row.board_bps)),
-        Text(units.format_mbit(row.peer_bps)),
-        difference,
-        Text(jitter_text(row)),
-        Text(lost),
-        Text(counters_text(row)),
-    ]
-    if wide:
-        above = bool(row.impossible)
-        cells.append(Text(bound_text(row) + (" !" if above else ""), style="bold yellow" if above else ""))
-        board, peer = figures.curves(row.run, row.way)
-        cells.append(Text(units.sparkline([p.bps for p in board or peer if not p.omitted]), style="cyan"))
-    return cells
+        if bps is row.board_bps and row.run.error:
+            return Text(one_line(row.run.error.kind))
+        return Text(row.run.status if row.run.status != "ok" else "no figure")
+    return Text(units.format_mbit(bps))
+
+
+def _flag(words: str, flagged: bool) -> Text:
+    return Text(words + (" !" if flagged else ""), style="bold yellow" if flagged else "")
+
+
+def _lost(row: Row, short: bool = False) -> str:
+    if row.lost is None:
+        return units.UNKNOWN
+    if short:
+        percent = row.loss_percent
+        return units.format_percent(percent, decimals=2 if percent is not None and 0 < percent < 10 else 1)
+    return units.format_loss(row.lost, row.packets)
+
+
+def _curve(row: Row) -> Text:
+    board, peer = figures.curves(row.run, row.way)
+    return Text(units.sparkline([p.bps for p in board or peer if not p.omitted]), style="cyan")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table: its head, its cell of a row, and whether a row without figures has it."""
+
+    head: str
+    cell: Callable[[Row], Text]
+    right: bool = True
+    always: bool = False
+
+
+_COLUMNS = {
+    "run": _Column("Run", lambda r: Text(one_line(r.run.id)), right=False, always=True),
+    "test": _Column("Test", _label, right=False, always=True),
+    "board": _Column("Board\nMbit/s", lambda r: _rate(r, r.board_bps), always=True),
+    "peer": _Column("Peer\nMbit/s", lambda r: Text(units.format_mbit(r.peer_bps))),
+    "differ": _Column("Differ", lambda r: _flag(words.difference_text(r), r.direction.flagged)),
+    "jitter": _Column("Jitter", lambda r: Text(words.jitter_text(r))),
+    "lost": _Column("Lost", lambda r: Text(_lost(r))),
+    "loss": _Column("Lost", lambda r: Text(_lost(r, short=True))),
+    "counters": _Column("Retries/\nENOMEM", lambda r: Text(words.counters_text(r))),
+    "bound": _Column("Bound\nMbit/s", lambda r: _flag(words.bound_text(r), bool(r.impossible))),
+    "curve": _Column("Rate over time", _curve, right=False),
+}
+_FULL = ("run", "test", "board", "peer", "differ", "jitter", "lost", "counters", "bound", "curve")
+
+
+def _table(bench: Bench, names: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in names:
+        column = _COLUMNS[name]
+        table.add_column(column.head, justify="right" if column.right else "left", no_wrap=True)
+    for row in figures.rows(bench):
+        known = row.board_bps is not None or row.peer_bps is not None
+        cells = [c.cell(row) if known or c.always else Text() for c in map(_COLUMNS.__getitem__, names)]
+        table.add_row(*cells, style=_STATUS_STYLE.get(row.run.status, ""))
+    return table
+
+
+def _fitting_table(bench: Bench, console: Console) -> Table:
+    """The table with as many columns as the terminal takes: a figure is left out, never cut."""
+    wide = Console(width=1000)  # to measure: a console never tells more than its own width
+    names = list(_FULL)
+    table = _table(bench, names)
+    for drop, instead in (("curve", None), ("lost", "loss"), ("bound", None), ("run", None), ("jitter", None),
+                          ("counters", None), ("differ", None), ("loss", None)):  # fmt: skip
+        if wide.measure(table).maximum <= console.width:
+            break
+        at = names.index(drop)
+        names[at : at + 1] = [instead] if instead else []
+        table = _table(bench, names)
+    return table
 
 
 _NOTE_STYLE = {"error": "red", "warning": "yellow", "note": "dim"}
@@ -187,17 +112,17 @@ _NOTE_STYLE = {"error": "red", "warning": "yellow", "note": "dim"}
 
 def print_bench(bench: Bench, console: Console) -> None:
     """Print the table and what is to be said about it to a rich console."""
-    console.print(Text(title_line(bench), style="bold"))
+    console.print(Text(words.title_line(bench), style="bold"))
     if bench.runs:
         console.print()
-        console.print(_table(bench, wide=console.width >= _WIDE))
+        console.print(_fitting_table(bench, console))
     console.print()
-    for line in repeat_lines(bench):
+    for line in words.repeat_lines(bench):
         console.print(Text(line))
-    for severity, line in notes(bench):
+    for severity, line in words.notes(bench):
         head = "" if severity == "note" else f"{severity}: "
         console.print(Text(head + line, style=_NOTE_STYLE[severity]))
-    console.print(Text(summary_line(bench)))
+    console.print(Text(words.summary_line(bench)))
 
 
 def to_text(bench: Bench, width: int = _PIPED_WIDTH) -> str:

@@ -133,12 +133,11 @@ class Board:
             self.to_pc += data
 
     def from_pc(self, data: bytes) -> None:
-        if b"\x03" in data or self.interrupt_at:
-            char = self.interrupt_char()
-            if char and char in data:
-                data = data.replace(char, b"")
-                self.interrupt_at = max(time.monotonic(), self.interrupted + _INTERRUPT_GAP)
-                self.interrupt()
+        char = self.interrupt_char()
+        if char and char in data:
+            data = data.replace(char, b"")
+            self.interrupt_at = max(time.monotonic(), self.interrupted + _INTERRUPT_GAP)
+            self.interrupt()
         self.to_board += data
 
     def interrupt_char(self) -> bytes:

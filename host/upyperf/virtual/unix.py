@@ -30,6 +30,7 @@ OPTIONS = {
 }
 
 _HERE = Path(__file__).parent
+_LEAST_HEAP = "64K"  # the REPL server alone takes 31 kB of it on a 64-bit machine
 _START_TIMEOUT = 15.0  # s
 _CLOSE_TIMEOUT = 2.0  # s, then SIGKILL
 
@@ -159,6 +160,10 @@ def _device(process: subprocess.Popen[bytes]) -> str:
         answer = json.loads(line) if line else {"error": "the board process ended; see its log"}
         if "device" in answer:
             return str(answer["device"])
+        if "MemoryError" in answer["error"]:
+            raise UpyperfError(
+                "board", f"board unix does not start: heap too small, give {_LEAST_HEAP} or more"
+            )
         raise UpyperfError("board", f"board unix does not start: {_one_line(answer['error'])}")
     except BaseException:
         _end(process)

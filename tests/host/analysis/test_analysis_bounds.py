@@ -27,6 +27,11 @@ def test_small_and_large_datagrams():
     assert bounds.udp_packets_per_second(100e6, 1) == pytest.approx(148_809.5, abs=0.1)
     # 1500 B: fragments of 1480 and 28 B: 1538 + 86 = 1624 B on the wire.
     assert bounds.udp_goodput(1e9, 1500).bps / 1e6 == pytest.approx(923.6, abs=0.05)
+    # 2952 B fill two fragments to the last byte: 2 x 1538 B.
+    assert bounds.udp_goodput(1e9, 2952).bps / 1e6 == pytest.approx(959.7, abs=0.05)
+    # At an MTU of 1006 a fragment takes 984 B, the multiple of 8 below 986: 985 B need a second one.
+    assert bounds.udp_goodput(1e9, 976, 1006).bps / 1e6 == pytest.approx(976e3 / 1042, abs=0.05)
+    assert bounds.udp_goodput(1e9, 979, 1006).bps / 1e6 == pytest.approx(979e3 / (1042 + 84), abs=0.05)
     # 8000 B: 8008 = 5 x 1480 + 608: 5 x 1538 + 666 = 8356 B.
     assert bounds.udp_goodput(1e9, 8000).bps / 1e6 == pytest.approx(957.4, abs=0.05)
 
@@ -94,6 +99,11 @@ def test_udp_without_b_has_iperfs_own_target_and_b_0_none():
     assert limits.all_bounds(bench(), plain, "send")[0].bps == 1_048_576
     unlimited = run(proto="udp", bps=90e6, options={"bandwidth": 0})
     assert [b.short for b in limits.all_bounds(bench(), unlimited, "send")] == ["wire"]
+
+
+def test_b_is_the_rate_of_each_stream():
+    parallel = run(options={"bandwidth": 5_000_000, "parallel": 3})
+    assert limits.all_bounds(bench(), parallel, "send")[0].bps == 15e6
 
 
 def test_a_figure_above_the_wire_is_flagged():

@@ -39,6 +39,19 @@ def test_flag_above_two_percent_and_not_at_it():
     assert not flagged(100, 50, exempt=ends.VIRTUAL_TIME)
 
 
+def test_a_difference_near_the_limit_shows_its_side():
+    def shown(relative):
+        return ends.difference_text(Direction(way="send", difference=relative))
+
+    assert [shown(v) for v in (0.0204, 0.0196, 0.0213, 0.15, None)] == [
+        "2.04 %",
+        "1.96 %",
+        "2.1 %",
+        "15.0 %",
+        "–",
+    ]
+
+
 def test_what_the_peer_reported_stands_in_for_its_output():
     a_run = run()
     a_run.board.peer_received = tcp(80)
@@ -188,3 +201,11 @@ def test_what_one_account_of_the_receiver_lacks_the_other_tells():
     # Zero is a figure.
     direction.peer.jitter_us = 0.0
     assert figures.rows(bench([a_run]))[0].jitter_us == 0.0
+
+
+def test_a_short_interval_before_a_long_one_of_the_same_stream_is_no_second_stream():
+    rows = [
+        Interval(id=1, sender=True, start_us=0, end_us=300_000, bytes=37_500),
+        Interval(id=1, sender=True, start_us=300_000, end_us=1_300_000, bytes=125_000),
+    ]
+    assert [p.bps for p in figures.curve(rows, True)] == [1e6, 1e6]

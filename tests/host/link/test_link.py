@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faults.serial.fakeboard import FakeBoard
 from upyperf import link, virtual
 from upyperf.errors import UpyperfError
 from upyperf.link.transcript import Transcript
@@ -263,3 +264,14 @@ def test_no_log_file_is_left_open_when_connecting_fails(tmp_path: Path) -> None:
         with pytest.raises(UpyperfError):
             link.connect(str(tmp_path / "nothing"), log=tmp_path / "log")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_secret_that_a_deaf_board_prints_is_masked(tmp_path: Path) -> None:
+    board = FakeBoard(chatter=b"key=hunter22\r\n", chatter_s=0.1)
+    with board, link.connect(board.device, timeout=10) as connection:
+        connection.secret("hunter22")
+        board.mute = True
+        with pytest.raises(UpyperfError) as caught:
+            connection.interrupt(timeout=1)
+        assert "hunter22" not in caught.value.text
+        assert "***" in caught.value.text

@@ -256,7 +256,7 @@ def hostile_bench() -> Bench:
     """HOSTILE in every string that a board, a network or a peer may fill."""
     a_run = run(1, name=HOSTILE, options={HOSTILE: HOSTILE})
     a_run.id = HOSTILE
-    a_run.board.layer = HOSTILE
+    a_run.board.layer = a_run.test.layer = HOSTILE
     a_run.board.adapted = [HOSTILE]
     a_run.board.counters = {HOSTILE: HOSTILE}
     a_run.board.peer_text = HOSTILE

@@ -257,6 +257,12 @@ def test_iperf3_leaves_out_what_is_not_known():
     assert "jitter_ms" not in json.dumps(doc["end"])
 
 
+def test_iperf3_stays_json_when_a_peer_prints_nonsense():
+    a_run = run(proto="udp", bps=1e6)
+    a_run.directions[0].peer.jitter_us = float("inf")
+    assert "jitter_ms" not in only_document(a_run)["end"]["sum_received"]
+
+
 # --- schemas ---------------------------------------------------------------------------------------
 
 

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 from bench_builder import HOSTILE, bench, failed, hostile_bench, intervals, mixed, run, virtual_bench
-from upyperf.analysis import figures
-from upyperf.report import html, plots
+from upyperf.analysis import figures, repeats
+from upyperf.report import html, plots, svg
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
@@ -88,6 +88,7 @@ def test_figures_are_on_the_page(page):
 
 
 def test_environment_is_on_the_page(page):
+    """Two boards alike differ fivefold by settings that nobody wrote down (R1)."""
     for words in (
         "1.24.1", "STM32F4DISC with STM32F407", "TCP_WND 5840", "heap free 96.0 KiB", "02:00:00:00:00:01",
         "iperf3 3.12", "stm32f407-v1.24.1.bin", "upyperf bench stm32f407", "eagain 17", "retries",
@@ -109,9 +110,9 @@ def test_plots_have_titles_descriptions_and_real_text(page):
 
 def test_colours_are_the_pages_own():
     content = html.render(bench([run()]))
-    svg = content[content.index("<svg") :]
-    assert "var(--board)" in svg
-    assert not re.findall(r"(?:fill|stroke): ?#(?!000000)[0-9a-f]{6}", svg)
+    drawn = content[content.index("<svg") :]
+    assert "var(--board)" in drawn
+    assert not re.findall(r"(?:fill|stroke): ?#(?!000000)[0-9a-f]{6}", drawn)
     assert "prefers-color-scheme: dark" in content
     assert "@media print" in content
 
@@ -150,6 +151,13 @@ def test_repeats_have_a_table_and_a_plot():
     assert "iPerf 3 TCP send #4" in page.text
 
 
+def test_many_runs_are_drawn_once_each(monkeypatch):
+    monkeypatch.setattr(html, "MANY_RUNS", 1)
+    page = Page(html.render(bench([run(1), run(2, 2)])))
+    check(page)
+    assert page.tags.count("svg") == 2 + 2  # the overview for both widths, the curves for one
+
+
 def test_runs_with_the_same_id_still_have_anchors_of_their_own():
     runs = [run(1), run(1, 2)]
     check(Page(html.render(bench(runs))))
@@ -170,8 +178,7 @@ def test_shrinking_keeps_mean_and_extremes():
     points[17_777] = figures.Point(points[17_777].start_s, points[17_777].end_s, 1.0)
     shrunk = plots.shrink(points)
     assert len(shrunk.mean) == plots.MAX_POINTS
-    assert len(shrunk.edges) == plots.MAX_POINTS + 1
-    assert (shrunk.edges[0], shrunk.edges[-1]) == (0, 36_000)
+    assert (shrunk.starts[0], shrunk.ends[-1]) == (0, 36_000)
     assert min(shrunk.low) == 1.0  # the one stall of a second is still seen
     whole = sum(p.bps for p in points) / len(points)
     assert sum(shrunk.mean) / len(shrunk.mean) == pytest.approx(whole)
@@ -195,8 +202,8 @@ def test_an_error_before_any_run():
 
 def test_both_ends_have_a_curve_in_every_direction():
     for mode in ("send", "receive"):
-        svg = html.render(bench([run(mode=mode)]))
-        curve = svg[svg.index('id="run1-0-w-title"') :]
+        content = html.render(bench([run(mode=mode)]))
+        curve = content[content.index('id="run1-0-w-title"') :]
         curve = curve[: curve.index("</svg>")]
         assert "stroke: var(--board)" in curve
         assert "stroke: var(--peer)" in curve
@@ -206,3 +213,35 @@ def test_loss_is_drawn_from_the_receivers_rows():
     for mode in ("send", "receive"):
         assert "loss %" in Page(html.render(bench([run(proto="udp", mode=mode, bps=90e6, lost=400)]))).words
         assert "loss %" not in Page(html.render(bench([run(proto="udp", mode=mode, bps=90e6)]))).words
+
+
+def test_a_missing_interval_is_a_gap_in_the_curve():
+    points = [figures.Point(n, n + 1, 8.0) for n in (0, 1, 4)]
+    x, y = plots.shrink(points).steps([8.0] * 3, 1.0, 1.0)
+    assert x == [0, 1, 2, 2, 4, 5]
+    assert [str(v) for v in y] == ["8.0", "8.0", "8.0", "nan", "8.0", "8.0"]
+
+
+def test_loss_of_parallel_streams_is_that_of_all_together():
+    rows = [
+        i
+        for s in (1, 3)
+        for i in intervals(9e6, 3, False, udp=True, block=1000, lost=30 * s, stream=s, wobble=0)
+    ]
+    # 10 and 30 of 2 x 1125 datagrams in each second
+    assert [round(p.bps, 3) for p in plots._loss_points(rows)] == [round(100 * 40 / 2250, 3)] * 3
+    a_run = run(proto="udp", mode="receive", bps=9e6, lost=50)
+    a_run.board.intervals += intervals(9e6, 10, False, udp=True, block=1458, lost=90, stream=4)
+    assert "loss %" in Page(html.render(bench([a_run]))).words
+
+
+def test_omitted_time_is_named_and_long_runs_have_hours():
+    assert "omitted (-O)" in Page(html.render(bench([run(omit=2)]))).words
+    assert [plots.time_unit(s)[0] for s in (10, 179, 180, 10_799, 10_800)] == [
+        "seconds", "seconds", "minutes", "minutes", "hours",
+    ]  # fmt: skip
+
+
+def test_a_dollar_in_a_plot_is_a_dollar():
+    figure = plots.repeats_figure(["$x_1$ 5 $"], [repeats.summarise([1e6, 2e6])])
+    assert "$x_1$ 5 $" in Page(svg.inline(figure, "p-", "$t$", "d")).text

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 
+import pytest
 from bench_builder import bench, failed, hostile_bench, mixed, run, virtual_bench
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ def line_of(out, start):
 
 
 def test_the_table_by_hand():
+    """Retries, ENOMEM and loss are columns (R7), the bound stands beside the figure (R3)."""
     out = text.to_text(mixed())
     first = "r01 iPerf 3 TCP send 94.1 94.1 0.0 % – – 31/2 94.9 wire ██████████"
     assert " ".join(line_of(out, "r01").split()) == first
@@ -55,13 +57,17 @@ def test_a_pipe_that_takes_ascii_only_ends_in_no_error():
     assert b"94.1" in raw.getvalue()
 
 
-def test_a_narrow_terminal_keeps_the_figures():
-    console = Console(width=80, file=io.StringIO(), force_terminal=False)
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_a_narrow_terminal_leaves_columns_out_but_cuts_no_figure(width):
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
     text.print_bench(mixed(), console)
     out = console.file.getvalue()
-    assert "94.1" in out
-    assert "refused" in out
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert "…" not in out
+    assert max(len(line) for line in out.splitlines()) <= width
+    for figure in ("94.1", "85.3", "5.18 %", "15.0 % !", "refused", "iPerf 3 TCP bidir receive"):
+        assert figure in out, figure
+    assert ("31/2" in out) == (width >= 80)
+    assert ("4\u202f000/77\u202f160" in out) == (width >= 120)
 
 
 def test_virtual_boards_and_virtual_time_are_marked():
@@ -123,6 +129,7 @@ def test_hostile_strings_stay_text_in_markdown():
 
 
 def test_markdown_table():
+    """What people would else paste by hand into a pull request (R5), with what it ran on (R1)."""
     out = markdown.render(mixed())
     assert "| iPerf 3 TCP send | 94.1 | 94.1 | 0.0 % | – | – | 31/2 | 94.9 wire |" in out
     assert "| iPerf 2 TCP send | 60.0 | 51.0 | **15.0 %** ⚠ | – | – | 31/2 | 94.9 wire |" in out

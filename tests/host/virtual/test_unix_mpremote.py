@@ -80,7 +80,7 @@ def test_run(mpremote: Mpremote, tmp_path: Path) -> None:
 
 
 def test_files(mpremote: Mpremote, tmp_path: Path) -> None:
-    data = os.urandom(30_000)
+    data = os.urandom(10_000)
     (tmp_path / "in.bin").write_bytes(data)
     mpremote("mkdir", "data")
     mpremote("cp", str(tmp_path / "in.bin"), ":data/x.bin")
@@ -90,8 +90,8 @@ def test_files(mpremote: Mpremote, tmp_path: Path) -> None:
     assert (tmp_path / "out.bin").read_bytes() == data
     mpremote("touch", "data/empty")
     assert mpremote("ls", "data").splitlines()[1:] in (
-        [f"{30000:12} x.bin", f"{0:12} empty"],
-        [f"{0:12} empty", f"{30000:12} x.bin"],
+        [f"{10000:12} x.bin", f"{0:12} empty"],
+        [f"{0:12} empty", f"{10000:12} x.bin"],
     )
     assert "data/" in mpremote("ls")
     assert "x.bin" in mpremote("tree")
