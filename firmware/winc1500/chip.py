@@ -183,7 +183,7 @@ class Chip:
             sleep_ms(5)
         if not p:
             raise WincError(
-                ENODEV, "the module's firmware is 19.3.0 or older: update it to 19.6.1 or newer with the vendor's tool"
+                ENODEV, "the module's firmware is 19.3.0 or older: update it with the vendor's tool"
             )
         info = self._block(p, 8)
         rev = self._block(info[4] | info[5] << 8, 32)

@@ -3,8 +3,9 @@
 import time
 
 try:
-    from micropython import const
     from time import sleep_ms, sleep_us, ticks_diff, ticks_ms, ticks_us
+
+    from micropython import const
 except ImportError:
 
     def const(x):

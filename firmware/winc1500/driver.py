@@ -19,7 +19,9 @@ class Module:
     wifi and stack are None until `start()`.
     """
 
-    def __init__(self, spi, cs=None, rst=None, en=None, irq=None, *, overread=True, shortcuts=False, config=None):
+    def __init__(
+        self, spi, cs=None, rst=None, en=None, irq=None, *, overread=True, shortcuts=False, config=None
+    ):
         if cs is not None:
             cs(1)
         self.bus = Bus(spi, cs, overread)

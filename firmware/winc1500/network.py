@@ -34,6 +34,7 @@ STAT_NO_AP_FOUND = NO_AP_FOUND
 STAT_WRONG_PASSWORD = WRONG_PASSWORD
 
 _WAIT_MS = const(60000)
+_PARAMETERS = ("mac", "ssid", "essid", "channel", "security", "hostname", "pm")
 
 
 def _extra():
@@ -216,7 +217,7 @@ class WINC:
         w.static = tuple(out)
 
     def ipconfig(self, param=None, **kw):
-        """MicroPython's ipconfig: 'addr4', 'gw4', 'dhcp4', 'has_dhcp4', and 'dns'; addr4=, gw4=, dhcp4=, dns=."""
+        """MicroPython's ipconfig: 'addr4', 'gw4', 'dhcp4', 'has_dhcp4', 'dns'; addr4=, gw4=, dhcp4=, dns=."""
         if param is None and not kw:
             raise WincError(EINVAL, "a parameter is needed")
         ip, mask, gw, dns = self.ifconfig()
@@ -260,11 +261,12 @@ class WINC:
         self.ifconfig((ip, mask, gw, dns))
 
     def config(self, *args, **kw):
-        """config('mac'|'ssid'|'channel'|'security'|'hostname'|'pm'|'antenna') or config(hostname=, pm=, txpower=, ...)
+        """config('mac'), 'ssid', 'channel', 'security', 'hostname', 'pm'; config(hostname=, pm=, power=,
+        txpower=, mac=, sntp=, region=)
 
         With an SSID as the first argument it is OpenMV's other name of `connect`.
         """
-        if len(args) == 1 and not kw and args[0] in ("mac", "ssid", "essid", "channel", "security", "hostname", "pm"):
+        if len(args) == 1 and not kw and args[0] in _PARAMETERS:
             return self._get(args[0])
         if args or "key" in kw:
             return self.connect(*args, **kw)

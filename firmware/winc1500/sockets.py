@@ -70,7 +70,7 @@ class Stack(Flow):
             busy = self.service()
             self.check(s)
             if ticks_diff(ticks_ms(), t0) > timeout_ms:
-                self._fail(s, ETIMEDOUT, "the module did not answer the %s command in %d ms" % (what, timeout_ms))
+                self._fail(s, ETIMEDOUT, "the module did not answer %s in %d ms" % (what, timeout_ms))
                 self.check(s)
             self.idle(busy)
 
@@ -114,8 +114,10 @@ class Stack(Flow):
         self.command(_CONNECT, self._addr(ip, port) + bytes((s.id, 0, s.sid & 0xFF, s.sid >> 8)))
 
     def option(self, s, option, value):
-        """A chip option (5.6): 0 UDP send replies, 1/2 join/leave a multicast group (4 bytes), 4-7 keep-alive."""
-        v = value if not isinstance(value, int) else bytes((value & 0xFF, value >> 8 & 0xFF, value >> 16 & 0xFF, 0))
+        """A chip option (5.6): 0 UDP send replies, 1/2 join/leave a multicast group, 4-7 keep-alive."""
+        v = value
+        if isinstance(v, int):
+            v = bytes((v & 0xFF, v >> 8 & 0xFF, v >> 16 & 0xFF, 0))
         self.command(_OPTION, v + bytes((s.id, option, s.sid & 0xFF, s.sid >> 8)))
 
     def _release(self, s):
@@ -133,7 +135,7 @@ class Stack(Flow):
         return not s.err
 
     def close(self, s, linger_ms=2000):
-        """Close; sends that are still under way are given linger_ms. The id is free at once, not re-used at once."""
+        """Close; sends that are still under way are given linger_ms."""
         if s.state == CLOSED:
             return
         try:

@@ -516,7 +516,7 @@ class Bus:
         """Reset the chip's SPI parser with CF frames (sheet 2.7). True when the chip answered.
 
         With `flush`, first give a chip that still waits for the rest of a packet what it waits for: a
-        frame with a damaged length can leave up to 8 KiB to be swallowed. Zeros, because they begin no packet.
+        frame with a damaged length can leave up to 8 KiB to be swallowed. Zeros: they begin no packet.
         """
         x = self._x
         for k in range(12 if flush else 3):

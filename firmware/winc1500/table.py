@@ -294,7 +294,7 @@ class Table:
             return False
         at = m[b + 10] | m[b + 11] << 8
         if at < 16 or at + n > self.hif.size:
-            self._fail(s, EIO, "damaged message from the module: %d bytes at %d of %d" % (n, at, self.hif.size))
+            self._fail(s, EIO, "damaged message: %d bytes at %d of %d" % (n, at, self.hif.size))
             return False
         self.received += 1
         if not s.tcp:

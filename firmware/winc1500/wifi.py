@@ -113,7 +113,7 @@ class Wifi:
             self._got_ip(h.payload(24))
         elif op == 61:
             if self.state == NO_IP:
-                self.fail(CONNECT_FAIL, "no answer from a DHCP server; set a static address or check the router")
+                self.fail(CONNECT_FAIL, "no answer from a DHCP server: set a static address")
         elif op == 52:
             self.conflict = text(h.payload(4))
         elif op == 17:
@@ -353,7 +353,7 @@ class Wifi:
             if self.state == GOT_IP:
                 return
             if self.state < 0:
-                e = EHOSTUNREACH if self.state == NO_AP_FOUND else EIO if self.state == WRONG_PASSWORD else ENETDOWN
+                e = {NO_AP_FOUND: EHOSTUNREACH, WRONG_PASSWORD: EIO}.get(self.state, ENETDOWN)
                 raise WincError(e, self.reason)
             if self.state == IDLE:
                 raise WincError(ENETDOWN, "not connecting")

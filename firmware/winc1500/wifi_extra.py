@@ -1,6 +1,6 @@
 """Wi-Fi beyond joining a network: scan, information, settings, access point (fact sheet 5.2-5.4).
 
-Functions over a wifi.Wifi, in a file of their own so that a board that only joins a network need not load them.
+Functions over a wifi.Wifi, in a file of their own: a board that only joins a network need not load them.
 """
 
 from .compat import const
@@ -73,7 +73,8 @@ def time(wifi, timeout_ms=2000):
 
 def set_time(wifi, seconds):
     """Set the module's clock, in seconds since 1970."""
-    wifi.hif.message(_WIFI, 11, bytes((seconds & 255, seconds >> 8 & 255, seconds >> 16 & 255, seconds >> 24)))
+    b = bytes((seconds & 255, seconds >> 8 & 255, seconds >> 16 & 255, seconds >> 24))
+    wifi.hif.message(_WIFI, 11, b)
 
 
 # --- access point (5.4) ---

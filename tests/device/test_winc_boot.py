@@ -93,7 +93,7 @@ def test_firmware_too_old():
 
 
 def test_module_sets_a_host_name_at_start():
-    spi, m = module()
+    m = module()[1]
     assert m.running and m.name == "winc-123456"
 
 

@@ -31,7 +31,7 @@ def test_no_buffer_is_retried_while_messages_are_served():
 
 
 def test_message_never_granted_raises_in_time():
-    spi, m = module()
+    _spi, m = module()
     m.bus.read = lambda addr: 2 if addr == 0x1078 else 0
     m.bus.write = lambda addr, v: None
     m.bus.write_once = lambda addr, v: True
@@ -40,7 +40,7 @@ def test_message_never_granted_raises_in_time():
 
 
 def test_pool_full_for_ever_raises_enobufs():
-    spi, m = module()
+    _spi, m = module()
     m.bus.read = lambda addr: 0
     m.bus.write = lambda addr, v: None
     m.bus.write_once = lambda addr, v: True

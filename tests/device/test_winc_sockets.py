@@ -106,7 +106,8 @@ def test_cost_at_the_worst_filler():
 
     def store(addr, block):
         n = len(block)
-        spi.add(b"\xc7" + addr.to_bytes(3, "big") + n.to_bytes(3, "big") + bytes(fe + 2), bytes(7 + fe) + b"\xc7\0")
+        frame = b"\xc7" + addr.to_bytes(3, "big") + n.to_bytes(3, "big")
+        spi.add(frame + bytes(fe + 2), bytes(7 + fe) + b"\xc7\0")
         spi.add(b"\xf3" + block + bytes(3), bytes(n + 1) + b"\x55\xc3\0")
 
     spi.put(0x108C, 0x05D0C502, fe).put(0x1078, 2, fe).read(0x1078, 0, fe, fx).read(0x150400, 0x37000, fe, fx)
@@ -371,7 +372,7 @@ def test_link_loss_fails_every_socket():
 
 
 def test_ids_rotate_and_run_out():
-    spi, m = module()
+    _spi, m = module()
     k = m.stack
     socks = []
     for i in range(7):
@@ -397,7 +398,7 @@ def test_ids_rotate_and_run_out():
 
 
 def test_session_is_never_zero():
-    spi, m = module()
+    _spi, m = module()
     m.stack._sid = 0xFFFE
     assert m.stack.session() == 0xFFFF
     assert m.stack.session() == 1
@@ -540,7 +541,8 @@ def test_ping():
     spi, m = module()
     # sheet, appendix A
     spi.send(2, 0x52, 20, 0x37000, header(2, 0x52, 20) + bytes.fromhex("0A000001010000000100") + b"\x40\0")
-    spi.event(2, 0x52, bytes.fromhex("0A00000101000000 07000000 0100 0000 00000000".replace(" ", "")), reads=((0, 20),))
+    reply = bytes.fromhex("0A0000010100000007000000010000 0000000000".replace(" ", ""))
+    spi.event(2, 0x52, reply, reads=((0, 20),))
     assert m.stack.ping("10.0.0.1") == (7, 1, 0)
     spi.finished()
 

@@ -74,7 +74,8 @@ class SPI:
     def read(self, addr, value, fe=0, fx=0):
         t = b"\xca" + addr.to_bytes(3, "big")
         n = fe + 3 + fx + 4
-        return self.add(t + bytes(n), bytes(4 + fe) + b"\xca\0" + bytes(fx) + b"\xf3" + value.to_bytes(4, "little"))
+        answer = b"\xca\0" + bytes(fx) + b"\xf3" + value.to_bytes(4, "little")
+        return self.add(t + bytes(n), bytes(4 + fe) + answer)
 
     def put(self, addr, value, fe=0):
         t = b"\xc9" + addr.to_bytes(3, "big") + value.to_bytes(4, "big")
@@ -109,7 +110,7 @@ class SPI:
         return self.put(0x106C, addr << 2 | 2)
 
     def event(self, gid, op, payload, addr=0x38000, reads=(), done=True, pad=0):
-        """Chip to host; `reads` are (offset in the payload, length) of what is read after the first 24 bytes."""
+        """Chip to host; `reads` are (offset in the payload, length) read after the first 24 bytes."""
         n = len(payload) + 8
         value = n + pad << 2 | 1
         self.read(0x1070, value).put(0x1070, value & ~1)

@@ -1,8 +1,8 @@
 """The driver on MicroPython (unix) and CPython against the chip simulator.
 
 `world` starts a simulator in a thread; `world.board(code)` runs device code against it in a process of
-its own, with `nic`, `socket`, `sim` (the stand-in's link) and `HOST` at hand. At the end of a test no rule of the
-simulator may have been violated, unless the test says which.
+its own, with `nic`, `socket`, `sim` (the stand-in's link) and `HOST` at hand. At the end of a test no rule
+of the simulator may have been violated, unless the test says which.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class World:
         result = subprocess.run(
             [program, str(file)], cwd=self.folder, timeout=timeout, text=True, capture_output=True,
             env={
-                **os.environ, "WINC_SIM": self.server.address, "MICROPYPATH": ":".join([*DEVICE_PATH, ".frozen"]),
+                **os.environ, "WINC_SIM": self.server.address,
+                "MICROPYPATH": ":".join([*DEVICE_PATH, ".frozen"]),
                 "PYTHONPATH": ":".join(DEVICE_PATH), **env,
             },
         )  # fmt: skip

@@ -119,7 +119,7 @@ def test_no_module_at_all(make_world):
         world.allowed = {1}
 
 
-@pytest.mark.parametrize("stage, word", [("efuse", "efuse"), ("rom", "ROM"), ("firmware", "firmware")])
+@pytest.mark.parametrize(("stage", "word"), [("efuse", "efuse"), ("rom", "ROM"), ("firmware", "firmware")])
 def test_boot_time_out(world, stage, word):
     world.board(
         f"""

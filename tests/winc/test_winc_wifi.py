@@ -1,4 +1,4 @@
-"""Wi-Fi of the driver against the simulator: joining, failing to join, addresses, access point, the small ones."""
+"""Wi-Fi of the driver against the simulator: joining, failing to join, addresses, access point, the rest."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def test_scan_connect_and_information(make_world, firmware):
         while not n.isconnected() and ms() - t0 < 10000:
             pass
         assert n.status() == network.STAT_GOT_IP
-        assert n.ifconfig() == ("192.168.77.20", "255.255.255.0", "192.168.77.1", "192.168.77.1"), n.ifconfig()
-        assert n.ipconfig("addr4") == ("192.168.77.20", "255.255.255.0") and n.ipconfig("gw4") == "192.168.77.1"
+        want = ("192.168.77.20", "255.255.255.0", "192.168.77.1", "192.168.77.1")
+        assert n.ifconfig() == want, n.ifconfig()
+        assert n.ipconfig("addr4") == ("192.168.77.20", "255.255.255.0")
+        assert n.ipconfig("gw4") == "192.168.77.1"
         assert n.ipconfig("dhcp4") and n.ipconfig("has_dhcp4")
         assert n.status("rssi") == n.rssi() == RSSI
         info = n.netinfo()
@@ -120,7 +122,8 @@ def test_dhcp_failure(make_world, firmware):
 def test_ssid_and_key_of_full_length_and_any_bytes(make_world):
     ssid = bytes(range(0xE0, 0x100))
     key = bytes(range(0x40, 0x7F))
-    assert len(ssid) == 32 and len(key) == 63
+    assert len(ssid) == 32
+    assert len(key) == 63
     for firmware in ("19.5.2", "19.7.7"):
         aps = [AccessPoint(ssid=ssid, key=key), AccessPoint(ssid=b"hex", key=b"0123456789abcdef" * 4)]
         make_world(firmware, aps=aps).board(
@@ -129,7 +132,8 @@ def test_ssid_and_key_of_full_length_and_any_bytes(make_world):
             assert nic.scan()[0][0] == {ssid!r}
             nic.connect(b"hex", "0123456789abcdef" * 4)
             for bad in (
-                (b"x" * 33, KEY), ("", KEY), (SSID, "short"), (SSID, "x" * 64), (SSID, "x" * 65), (SSID, KEY, 9),
+                (b"x" * 33, KEY), ("", KEY), (SSID, "short"), (SSID, "x" * 64), (SSID, "x" * 65),
+                (SSID, KEY, 9),
             ):
                 n, text, _ = error(nic.start, *bad)
                 assert n in (22, 95), (bad, n, text)

@@ -194,8 +194,7 @@ class SPI:
         self.init(baudrate, **kw)
 
     def init(self, baudrate=10000000, *, polarity=0, phase=0, bits=8, firstbit=0, **pins):
-        b = baudrate
-        payload = bytes((b & 255, b >> 8 & 255, b >> 16 & 255, b >> 24 & 255, polarity, phase, bits, firstbit))
+        payload = baudrate.to_bytes(4, "little") + bytes((polarity, phase, bits, firstbit))
         self._l.send(_SPI, 0, payload, 8)
 
     def deinit(self):

@@ -5,11 +5,12 @@ a file winc_board.py on the board. Interface: docs/contracts.md, section 4.
 """
 
 import winc1500
-from iperf.errors import IperfError
 from winc1500 import errors as _e
 from winc1500 import sockets as _s
 from winc1500.compat import ticks_diff, ticks_ms
 from winc1500.wifi import text
+
+from iperf.errors import IperfError
 
 NAME = "winc1500"
 
