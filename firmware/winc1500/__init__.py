@@ -36,7 +36,8 @@ def module():
         except ImportError:
             pass
         if _module is None:
-            from .errors import ENODEV, WincError
+            from .errors import WincError
 
-            raise WincError(ENODEV, "no WINC1500 wiring: call winc1500.setup(spi, cs=..., rst=...) first")
+            enodev = 19
+            raise WincError(enodev, "no WINC1500 wiring: call winc1500.setup(spi, cs=..., rst=...) first")
     return _module

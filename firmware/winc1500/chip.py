@@ -1,8 +1,12 @@
 """The chip: reset, boot with bounded waits, identity, sleep and wake (fact sheet, section 3)."""
 
 from .compat import const, sleep_ms, ticks_diff, ticks_ms
-from .errors import ENODEV, ETIMEDOUT, BusError, WincError
+from .errors import BusError, WincError
 from .spi import CONFIG, CONFIG_FAST
+
+# errno: MicroPython's numbers, which are Linux's
+_ENODEV = const(19)
+_ETIMEDOUT = const(110)
 
 _CHIP_ID = const(0x1000)
 _EFUSE = const(0x1014)
@@ -103,7 +107,7 @@ class Chip:
                 return
             sleep_ms(1)
         raise WincError(
-            ENODEV, "chip id %08X is not a WINC15x0's; check SPI mode 0, a lower clock, short wires" % v
+            _ENODEV, "chip id %08X is not a WINC15x0's; check SPI mode 0, a lower clock, short wires" % v
         )
 
     def _until(self, addr, mask, want, limit_ms, pause_ms, what):
@@ -114,7 +118,7 @@ class Chip:
             if v & mask == want:
                 return
             if ticks_diff(ticks_ms(), t0) > limit_ms:
-                raise WincError(ETIMEDOUT, "boot: %s in %d ms (%X reads %08X)" % (what, limit_ms, addr, v))
+                raise WincError(_ETIMEDOUT, "boot: %s in %d ms (%X reads %08X)" % (what, limit_ms, addr, v))
             sleep_ms(pause_ms)
 
     # --- boot ---
@@ -183,7 +187,7 @@ class Chip:
             sleep_ms(5)
         if not p:
             raise WincError(
-                ENODEV, "the module's firmware is 19.3.0 or older: update it with the vendor's tool"
+                _ENODEV, "the module's firmware is 19.3.0 or older: update it with the vendor's tool"
             )
         info = self._block(p, 8)
         rev = self._block(info[4] | info[5] << 8, 32)
@@ -192,7 +196,7 @@ class Chip:
         self.fw_build = bytes(rev[10:31])
         if self.fw < _OLDEST:
             raise WincError(
-                ENODEV,
+                _ENODEV,
                 "firmware %d.%d.%d is too old (19.4.4 or newer is needed): update the module" % self.fw,
             )
         self.mac = bytes(self._block(info[0] | info[1] << 8, 6))
@@ -220,7 +224,7 @@ class Chip:
                     self._awake = True
                     return
                 sleep_ms(2)
-        raise WincError(ETIMEDOUT, "the module does not wake from sleep; set power save off")
+        raise WincError(_ETIMEDOUT, "the module does not wake from sleep; set power save off")
 
     def sleep(self):
         """Let the chip sleep, unless it is busy with us."""

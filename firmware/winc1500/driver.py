@@ -1,11 +1,15 @@
 """One WINC15x0: its layers put together, its power, its counters."""
 
 from .chip import Chip
-from .errors import ENETDOWN, WincError
+from .compat import const
+from .errors import WincError
 from .hif import Hif
 from .sockets import Stack
 from .spi import Bus
 from .wifi import Wifi
+
+# errno: MicroPython's numbers, which are Linux's
+_ENETDOWN = const(100)
 
 
 class Module:
@@ -69,7 +73,7 @@ class Module:
     def need(self):
         """The socket stack. Raises WincError when the module does not run."""
         if self.stack is None:
-            raise WincError(ENETDOWN, "the module is off; call active(True) and connect() first")
+            raise WincError(_ENETDOWN, "the module is off; call active(True) and connect() first")
         return self.stack
 
     def counters(self):

@@ -1,33 +1,19 @@
 """Errors of the driver. Every one is an OSError: args are (errno, one line of text).
 
-errno values are MicroPython's (py/mperrno.h), which are Linux's.
+errno values are MicroPython's (py/mperrno.h), which are Linux's. Each file has those it uses as private
+constants: a public name would cost RAM in every module that imports it.
 """
 
 from .compat import const
 
-EIO = const(5)
-EAGAIN = const(11)
-ENOMEM = const(12)
-EBUSY = const(16)
-ENODEV = const(19)
-EINVAL = const(22)
-EMFILE = const(24)
-EMSGSIZE = const(90)
-EOPNOTSUPP = const(95)
-EADDRINUSE = const(98)
-ENETDOWN = const(100)
-ECONNABORTED = const(103)
-ECONNRESET = const(104)
-ENOBUFS = const(105)
-EISCONN = const(106)
-ENOTCONN = const(107)
-ETIMEDOUT = const(110)
-ECONNREFUSED = const(111)
-EHOSTUNREACH = const(113)
-EALREADY = const(114)
-EINPROGRESS = const(115)
-EBADF = const(9)
-NO_HOST = const(-2)  # what MicroPython's getaddrinfo raises for a name that nobody knows
+_EBADF = const(9)
+_EIO = const(5)
+_EINVAL = const(22)
+_EMFILE = const(24)
+_EADDRINUSE = const(98)
+_ECONNRESET = const(104)
+_ENOBUFS = const(105)
+_ETIMEDOUT = const(110)
 
 
 class WincError(OSError):
@@ -46,7 +32,7 @@ class BusError(WincError):
     """
 
     def __init__(self, text, seen=None, state=None):
-        super().__init__(EIO, text)
+        super().__init__(_EIO, text)
         self.seen = seen
         self.state = state
 
@@ -54,15 +40,15 @@ class BusError(WincError):
 # Socket status of the chip (sheet 5.8) -> errno. 0 and -13 mean different things to each caller.
 def from_chip(status):
     if status == -2:
-        return EADDRINUSE
+        return _EADDRINUSE
     if status in (-3, -4, -7):
-        return EMFILE
+        return _EMFILE
     if status == -12:
-        return ECONNRESET
+        return _ECONNRESET
     if status == -13:
-        return ETIMEDOUT
+        return _ETIMEDOUT
     if status == -14:
-        return ENOBUFS
+        return _ENOBUFS
     if status == -9:
-        return EBADF
-    return EINVAL
+        return _EBADF
+    return _EINVAL

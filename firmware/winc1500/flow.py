@@ -7,9 +7,15 @@ the socket, because nothing else arrives before it is taken (4.4).
 """
 
 from .compat import const, sleep_ms, sleep_us, ticks_diff, ticks_ms
-from .errors import EIO, EMSGSIZE, ENOTCONN, ETIMEDOUT, BusError, WincError
+from .errors import BusError, WincError
 from .hif import DATA
 from .table import BOUND, CLOSED, LISTEN, MAX_RECV, MAX_SEND, NEW, OPEN, Table
+
+# errno: MicroPython's numbers, which are Linux's
+_EIO = const(5)
+_EMSGSIZE = const(90)
+_ENOTCONN = const(107)
+_ETIMEDOUT = const(110)
 
 _IP = const(2)
 _SEND = const(0x45)
@@ -111,7 +117,7 @@ class Flow(Table):
         self.check(s)
         if s.tcp:
             if s.state != OPEN:
-                raise WincError(ENOTCONN, "the socket is not connected")
+                raise WincError(_ENOTCONN, "the socket is not connected")
             n = len(buf)
             if n <= MAX_SEND:
                 return self._send(s, buf, n, None, 0)
@@ -125,14 +131,14 @@ class Flow(Table):
                 at += k
             return n
         if s.peer is None:
-            raise WincError(ENOTCONN, "the socket has no peer: connect it or use sendto")
+            raise WincError(_ENOTCONN, "the socket has no peer: connect it or use sendto")
         return self.sendto(s, buf, s.peer[0], s.peer[1])
 
     def sendto(self, s, buf, ip, port):
         """Send one datagram: its length, or None when the chip has no buffer."""
         n = len(buf)
         if n > MAX_SEND:
-            raise WincError(EMSGSIZE, "a datagram of %d bytes: the module sends at most %d" % (n, MAX_SEND))
+            raise WincError(_EMSGSIZE, "a datagram of %d bytes: the module sends at most %d" % (n, MAX_SEND))
         self.check(s)
         if s.state == NEW:  # without a bind the chip would never deliver an answer (5.10)
             self.bind(s, 0)
@@ -197,7 +203,7 @@ class Flow(Table):
         try:
             h.put(_IP, op | DATA, _SEND_CONTROL, buf if n else None, n, at)
         except BusError as e:
-            self._fail(s, EIO, e.text)
+            self._fail(s, _EIO, e.text)
             raise
         self.sent += 1
         return n
@@ -205,7 +211,7 @@ class Flow(Table):
     def _overdue(self, s):
         """Old firmware gives no reply to a send on a dead connection (5.10), and a lost one never comes."""
         if s.tcp and ticks_diff(ticks_ms(), s.out_t) > _REPLY_MS and not s.err:
-            self._fail(s, ETIMEDOUT, "the peer acknowledged nothing for %d s" % (_REPLY_MS // 1000))
+            self._fail(s, _ETIMEDOUT, "the peer acknowledged nothing for %d s" % (_REPLY_MS // 1000))
 
     def read(self, s, buf):
         """Received bytes into buf: their number, 0 at the end of a stream, None when nothing is there.

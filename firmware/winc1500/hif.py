@@ -7,8 +7,13 @@ was read: nothing else arrives meanwhile (4.4), so whoever needs the chip spills
 """
 
 from .compat import const, sleep_ms, ticks_diff, ticks_ms
-from .errors import ENETDOWN, ENOBUFS, ETIMEDOUT, BusError, WincError
+from .errors import BusError, WincError
 from .spi import SMALL
+
+# errno: MicroPython's numbers, which are Linux's
+_ENETDOWN = const(100)
+_ENOBUFS = const(105)
+_ETIMEDOUT = const(110)
 
 _TX_COMMIT = const(0x106C)
 _RX = const(0x1070)
@@ -78,7 +83,7 @@ class Hif:
         served while it waits; raises WincError when the chip never answers.
         """
         if self.off:
-            raise WincError(ENETDOWN, "the module is switched off; call active(True)")
+            raise WincError(_ENETDOWN, "the module is switched off; call active(True)")
         if self.held:
             self.spill()
         if self.chip.sleepy:
@@ -100,7 +105,7 @@ class Hif:
             elif k > 4:
                 self.poll()  # a flood of messages must not starve the grant (10 #1), nor the reverse
                 if ticks_diff(ticks_ms(), t0) > _GRANT_MS:
-                    raise WincError(ETIMEDOUT, "the module gives no transmit buffer; reset it")
+                    raise WincError(_ETIMEDOUT, "the module gives no transmit buffer; reset it")
                 if k > 50:
                     sleep_ms(1)
         a = bus.read(_TX_ADDR)
@@ -152,14 +157,14 @@ class Hif:
             self.chip.sleep()
 
     def message(self, gid, op, payload=b"", timeout_ms=1000):
-        """Send a small message; waits for a buffer. Raises WincError(ENOBUFS) at the timeout."""
+        """Send a small message; waits for a buffer. Raises WincError(_ENOBUFS) at the timeout."""
         n = len(payload)
         t0 = ticks_ms()
         while not self.request(gid, op, _HEADER + n):
             if not self.poll():
                 sleep_ms(1)
             if ticks_diff(ticks_ms(), t0) > timeout_ms:
-                raise WincError(ENOBUFS, "the module's transmit buffers stayed full for %d ms" % timeout_ms)
+                raise WincError(_ENOBUFS, "the module's transmit buffers stayed full for %d ms" % timeout_ms)
         o = self.bus.out
         for i in range(n):
             o[9 + i] = payload[i]

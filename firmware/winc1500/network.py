@@ -6,7 +6,7 @@
 
 from . import module as _find
 from .compat import const, ticks_diff, ticks_ms
-from .errors import EINVAL, EOPNOTSUPP, WincError
+from .errors import WincError
 from .wifi import (
     CONNECT_FAIL,
     CONNECTING,
@@ -21,6 +21,10 @@ from .wifi import (
 from .wifi import OPEN as _OPEN
 from .wifi import WEP as _WEP
 from .wifi import WPA_PSK as _WPA_PSK
+
+# errno: MicroPython's numbers, which are Linux's
+_EINVAL = const(22)
+_EOPNOTSUPP = const(95)
 
 STA_IF = const(0)
 AP_IF = const(1)
@@ -66,7 +70,7 @@ class WINC:
 
     def __init__(self, mode=MODE_STA):
         if mode not in (0, 1):
-            raise WincError(EOPNOTSUPP, "mode %r is not supported: MODE_STA or MODE_AP" % (mode,))
+            raise WincError(_EOPNOTSUPP, "mode %r is not supported: MODE_STA or MODE_AP" % (mode,))
         self._mode = mode
         self._m = _find()
 
@@ -104,7 +108,7 @@ class WINC:
     def start(self, ssid, key=None, security=None, channel=None, bssid=None):
         """`connect` without the wait."""
         if ssid is None:
-            raise WincError(EINVAL, "an SSID is needed")
+            raise WincError(_EINVAL, "an SSID is needed")
         self._m.start()
         if self._mode == 1:
             _extra().start_ap(self._m.wifi, ssid, key, security, channel or 1)
@@ -115,7 +119,7 @@ class WINC:
         self._m.start()
         a = address(ip)
         if a is None:
-            raise WincError(EINVAL, "not an IPv4 address: %s" % ip)
+            raise WincError(_EINVAL, "not an IPv4 address: %s" % ip)
         _extra().start_ap(self._m.wifi, ssid, key, security, channel, a, hidden)
 
     def disconnect(self):
@@ -144,7 +148,7 @@ class WINC:
             return self.rssi()
         if param == "stations":
             return self.connected_sta()
-        raise WincError(EINVAL, "unknown status parameter %r" % (param,))
+        raise WincError(_EINVAL, "unknown status parameter %r" % (param,))
 
     @property
     def reason(self):
@@ -210,16 +214,16 @@ class WINC:
         for s in conf:
             a = address(s)
             if a is None:
-                raise WincError(EINVAL, "not an IPv4 address: %s" % s)
+                raise WincError(_EINVAL, "not an IPv4 address: %s" % s)
             out.append(a)
         if len(out) != 4:
-            raise WincError(EINVAL, "four addresses are needed: ip, mask, gateway, DNS")
+            raise WincError(_EINVAL, "four addresses are needed: ip, mask, gateway, DNS")
         w.static = tuple(out)
 
     def ipconfig(self, param=None, **kw):
         """MicroPython's ipconfig: 'addr4', 'gw4', 'dhcp4', 'has_dhcp4', 'dns'; addr4=, gw4=, dhcp4=, dns=."""
         if param is None and not kw:
-            raise WincError(EINVAL, "a parameter is needed")
+            raise WincError(_EINVAL, "a parameter is needed")
         ip, mask, gw, dns = self.ifconfig()
         if param is not None:
             w = self._m.wifi
@@ -233,7 +237,7 @@ class WINC:
                 return w is None or w.static is None
             if param == "has_dhcp4":
                 return w is not None and w.static is None and w.state == GOT_IP
-            raise WincError(EINVAL, "unknown parameter %r" % (param,))
+            raise WincError(_EINVAL, "unknown parameter %r" % (param,))
         old = self._m.wifi.static if self._m.wifi else None
         if old:
             ip, mask, gw, dns = [text(a) for a in old]
@@ -257,7 +261,7 @@ class WINC:
                     self.ifconfig("dhcp")
                     return
             else:
-                raise WincError(EINVAL, "unknown parameter %r" % (k,))
+                raise WincError(_EINVAL, "unknown parameter %r" % (k,))
         self.ifconfig((ip, mask, gw, dns))
 
     def config(self, *args, **kw):
@@ -291,7 +295,7 @@ class WINC:
             elif k == "region":
                 _extra().region(w, v)
             else:
-                raise WincError(EINVAL, "unknown setting %r" % (k,))
+                raise WincError(_EINVAL, "unknown setting %r" % (k,))
 
     def _get(self, k):
         self._m.start()

@@ -11,9 +11,17 @@ import sys
 
 from . import module as _find
 from . import sockets as _s
-from .compat import ticks_diff, ticks_ms
-from .errors import EAGAIN, EBADF, EINPROGRESS, EINVAL, EOPNOTSUPP, ETIMEDOUT, WincError
+from .compat import const, ticks_diff, ticks_ms
+from .errors import WincError
 from .wifi import text
+
+# errno: MicroPython's numbers, which are Linux's
+_EBADF = const(9)
+_EAGAIN = const(11)
+_EINVAL = const(22)
+_EOPNOTSUPP = const(95)
+_ETIMEDOUT = const(110)
+_EINPROGRESS = const(115)
 
 AF_INET = 2
 SOCK_STREAM = 1
@@ -37,27 +45,27 @@ class socket(io.IOBase):
 
     def __init__(self, af=AF_INET, type=SOCK_STREAM, proto=0, fileno=None, *, sock=None):
         if af != AF_INET:
-            raise WincError(EOPNOTSUPP, "address family %r: the module speaks IPv4 only" % (af,))
+            raise WincError(_EOPNOTSUPP, "address family %r: the module speaks IPv4 only" % (af,))
         if type not in (SOCK_STREAM, SOCK_DGRAM):
-            raise WincError(EOPNOTSUPP, "socket type %r: SOCK_STREAM or SOCK_DGRAM" % (type,))
+            raise WincError(_EOPNOTSUPP, "socket type %r: SOCK_STREAM or SOCK_DGRAM" % (type,))
         self._k = _find().need()
         self._o = sock if sock is not None else _s.Sock(type == SOCK_STREAM)
         self._t = None  # time limit in ms, None = for ever, 0 = non-blocking
 
     def _sock(self):
         if self._o is None:
-            raise WincError(EBADF, "the socket is closed")
+            raise WincError(_EBADF, "the socket is closed")
         return self._o
 
     def _round(self, t0):
-        """One turn of waiting: serve a message, see to the time limit. Raises EAGAIN, ETIMEDOUT."""
+        """One turn of waiting: serve a message, see to the time limit. Raises _EAGAIN, _ETIMEDOUT."""
         t = self._t
         if t == 0:
-            raise WincError(EAGAIN, "not ready")
+            raise WincError(_EAGAIN, "not ready")
         k = self._k
         k.idle(k.service())
         if t is not None and ticks_diff(ticks_ms(), t0) >= t:
-            raise WincError(ETIMEDOUT, "timed out after %d ms" % t)
+            raise WincError(_ETIMEDOUT, "timed out after %d ms" % t)
 
     # --- settings ---
 
@@ -75,25 +83,25 @@ class socket(io.IOBase):
                 self._k.option(o, 0, 1 if value else 0)
         elif option in (IP_ADD_MEMBERSHIP, IP_DROP_MEMBERSHIP) and level == IPPROTO_IP:
             if o.state == _s.NEW:
-                raise WincError(EINVAL, "bind before joining a group")
+                raise WincError(_EINVAL, "bind before joining a group")
             self._k.option(o, 1 if option == IP_ADD_MEMBERSHIP else 2, bytes(value[:4]))
         elif level == SOL_SOCKET and option == SO_KEEPALIVE:
             if self._k.wifi.fw < (19, 7, 0):
-                raise WincError(EOPNOTSUPP, "keep-alive needs firmware 19.7 or newer")
+                raise WincError(_EOPNOTSUPP, "keep-alive needs firmware 19.7 or newer")
             if o.id < 0:
-                raise WincError(EINVAL, "connect before setting keep-alive")
+                raise WincError(_EINVAL, "connect before setting keep-alive")
             self._k.option(o, 4, 1 if value else 0)
         elif level == SOL_SOCKET and option == SO_REUSEADDR:
             pass  # the module has no such thing, and needs none
         else:
-            raise WincError(EOPNOTSUPP, "option %r of level %r" % (option, level))
+            raise WincError(_EOPNOTSUPP, "option %r of level %r" % (option, level))
 
     # --- set up and down ---
 
     def _target(self, addr):
         host, port = addr[0], addr[1]
         if not 0 <= port <= 65535:
-            raise WincError(EINVAL, "port %d" % port)
+            raise WincError(_EINVAL, "port %d" % port)
         return self._k.resolve(host), port
 
     def bind(self, addr):
@@ -124,7 +132,7 @@ class socket(io.IOBase):
         if not o.tcp:
             return
         if self._t == 0:
-            raise WincError(EINPROGRESS, "connecting")
+            raise WincError(_EINPROGRESS, "connecting")
         t0 = ticks_ms()
         limit = _CONNECT_MS if self._t is None else self._t
         while o.state == _s.CONNECTING:
@@ -132,7 +140,7 @@ class socket(io.IOBase):
             if ticks_diff(ticks_ms(), t0) > limit:
                 self._k.close(o, 0)  # what comes late must not look like success
                 self._o = _s.Sock(True)
-                raise WincError(ETIMEDOUT, "no answer from %s port %d in %d ms" % (text(ip), port, limit))
+                raise WincError(_ETIMEDOUT, "no answer from %s port %d in %d ms" % (text(ip), port, limit))
             self._k.idle(self._k.service())
         self._k.check(o)
 
@@ -154,13 +162,13 @@ class socket(io.IOBase):
     def getpeername(self):
         p = self._sock().peer
         if p is None:
-            raise WincError(EINVAL, "not connected")
+            raise WincError(_EINVAL, "not connected")
         return text(p[0]), p[1]
 
     # --- data ---
 
     def send(self, buf):
-        """Bytes taken, at least one. OSError(EAGAIN) when non-blocking and the module is full."""
+        """Bytes taken, at least one. OSError(_EAGAIN) when non-blocking and the module is full."""
         o = self._sock()
         t0 = ticks_ms()
         while True:
@@ -216,7 +224,7 @@ class socket(io.IOBase):
     def recv_into(self, buf, nbytes=0):
         n = self.readinto(buf, nbytes or -1)
         if n is None:
-            raise WincError(EAGAIN, "not ready")
+            raise WincError(_EAGAIN, "not ready")
         return n
 
     def recv(self, n, flags=0):
@@ -277,7 +285,7 @@ class socket(io.IOBase):
         if request == 4:
             self.close()
             return 0
-        return -EINVAL
+        return -_EINVAL
 
 
 def getaddrinfo(host, port, af=0, type=0, proto=0, flags=0):

@@ -5,7 +5,7 @@ wait, the others do not.
 """
 
 from .compat import const, ticks_diff, ticks_ms
-from .errors import EADDRINUSE, EALREADY, EINVAL, EISCONN, ETIMEDOUT, WincError
+from .errors import WincError
 from .flow import Flow
 from .table import (
     BINDING,
@@ -22,6 +22,13 @@ from .table import (
 )
 from .wifi import address
 
+# errno: MicroPython's numbers, which are Linux's
+_EINVAL = const(22)
+_EADDRINUSE = const(98)
+_EISCONN = const(106)
+_ETIMEDOUT = const(110)
+_EALREADY = const(114)
+
 _IP = const(2)
 _BIND = const(0x41)
 _LISTEN = const(0x42)
@@ -29,6 +36,7 @@ _CONNECT = const(0x44)
 _CLOSE = const(0x49)
 _OPTION = const(0x4F)
 _HEADER = const(8)
+_SMALL = const(96)  # size of a small receive buffer (table.py)
 
 
 class Stack(Flow):
@@ -45,10 +53,10 @@ class Stack(Flow):
         self.check(s)
         self.need_link()
         if s.state != NEW:
-            raise WincError(EINVAL, "the socket is bound or connected already")
+            raise WincError(_EINVAL, "the socket is bound or connected already")
         for t in self.table:
             if t is not None and t.tcp == s.tcp and port and t.port == port and t.state in (BOUND, LISTEN):
-                raise WincError(EADDRINUSE, "port %d is in use by another socket of this module" % port)
+                raise WincError(_EADDRINUSE, "port %d is in use by another socket of this module" % port)
         self._take_id(s)
         s.port = port or self._free_port()
         s.state = BINDING
@@ -70,7 +78,7 @@ class Stack(Flow):
             busy = self.service()
             self.check(s)
             if ticks_diff(ticks_ms(), t0) > timeout_ms:
-                self._fail(s, ETIMEDOUT, "the module did not answer %s in %d ms" % (what, timeout_ms))
+                self._fail(s, _ETIMEDOUT, "the module did not answer %s in %d ms" % (what, timeout_ms))
                 self.check(s)
             self.idle(busy)
 
@@ -79,7 +87,7 @@ class Stack(Flow):
             self.bind(s, 0)
         self.check(s)
         if s.state != BOUND or not s.tcp:
-            raise WincError(EINVAL, "listen needs a TCP socket that is bound")
+            raise WincError(_EINVAL, "listen needs a TCP socket that is bound")
         s.queue = []
         s.state = LISTENING
         self.command(_LISTEN, bytes((s.id, min(backlog, 7), s.sid & 0xFF, s.sid >> 8)))
@@ -89,7 +97,7 @@ class Stack(Flow):
         """The next accepted Sock, or None."""
         self.check(s)
         if s.state != LISTEN:
-            raise WincError(EINVAL, "the socket does not listen")
+            raise WincError(_EINVAL, "the socket does not listen")
         return s.queue.pop(0) if s.queue else None
 
     def connect(self, s, ip, port):
@@ -103,11 +111,11 @@ class Stack(Flow):
             s.peer_key = bytearray(bytes((port >> 8, port & 0xFF)) + ip)
             return
         if s.state == CONNECTING:
-            raise WincError(EALREADY, "a connection attempt is under way")
+            raise WincError(_EALREADY, "a connection attempt is under way")
         if s.state == OPEN:
-            raise WincError(EISCONN, "the socket is connected")
+            raise WincError(_EISCONN, "the socket is connected")
         if s.state not in (NEW, BOUND):
-            raise WincError(EINVAL, "the socket listens")
+            raise WincError(_EINVAL, "the socket listens")
         self._take_id(s)
         s.peer = (ip, port)
         s.state = CONNECTING
@@ -121,8 +129,9 @@ class Stack(Flow):
         self.command(_OPTION, v + bytes((s.id, option, s.sid & 0xFF, s.sid >> 8)))
 
     def _release(self, s):
-        if s.rx is not None and len(self._pool) < 2:
-            self._pool.append(s.rx)
+        b = s.rx
+        if b is not None and len(b) > _SMALL and not self._pool:
+            self._pool.append(b)
         s.rx = None
 
     def drain(self, s, timeout_ms):

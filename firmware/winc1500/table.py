@@ -5,20 +5,18 @@ become due is sent by sockets.Stack.
 """
 
 from .compat import const, ticks_ms
-from .errors import (
-    ECONNABORTED,
-    ECONNREFUSED,
-    EIO,
-    EMFILE,
-    ENETDOWN,
-    ENOMEM,
-    ENOTCONN,
-    ETIMEDOUT,
-    BusError,
-    WincError,
-    from_chip,
-)
+from .errors import BusError, WincError, from_chip
 from .wifi import GOT_IP
+
+# errno: MicroPython's numbers, which are Linux's
+_EIO = const(5)
+_ENOMEM = const(12)
+_EMFILE = const(24)
+_ENETDOWN = const(100)
+_ECONNABORTED = const(103)
+_ENOTCONN = const(107)
+_ETIMEDOUT = const(110)
+_ECONNREFUSED = const(111)
 
 _IP = const(2)
 _BIND = const(0x41)
@@ -41,7 +39,8 @@ _UDP_OFFSET = const(68)
 _TCP = const(7)  # ids 0-6 are TCP, 7-10 UDP (5.7)
 _ALL = const(11)
 _HEADER = const(8)
-_SEND_CONTROL = const(16)
+_SMALL = const(96)
+_LARGE = const(1536)
 
 # States of a Sock
 NEW = const(0)
@@ -151,18 +150,18 @@ class Table:
                 s.sid = self.session()
                 return
         raise WincError(
-            EMFILE, "all %d %s sockets of the module are in use; close one" % (n, "TCP" if s.tcp else "UDP")
+            _EMFILE, "all %d %s sockets of the module are in use; close one" % (n, "TCP" if s.tcp else "UDP")
         )
 
     def need_link(self):
         if self.wifi.state != GOT_IP:
-            raise WincError(ENETDOWN, self.wifi.reason or "no Wi-Fi connection; call connect() first")
+            raise WincError(_ENETDOWN, self.wifi.reason or "no Wi-Fi connection; call connect() first")
 
     def fail_all(self, why):
         """The link is gone: so is every socket (5.10)."""
         for s in self.table:
             if s is not None and s.state != CLOSED and not s.err:
-                self._fail(s, ENOTCONN, why)
+                self._fail(s, _ENOTCONN, why)
         self.dns_ip = b"\0\0\0\0"
 
     def _fail(self, s, err, why):
@@ -179,7 +178,7 @@ class Table:
         if s.err:
             raise WincError(s.err, s.why)
         if s.state == CLOSED:
-            raise WincError(ENOTCONN, "the socket is closed")
+            raise WincError(_ENOTCONN, "the socket is closed")
 
     # --- events: take notes, fetch data, send nothing ---
 
@@ -205,10 +204,10 @@ class Table:
                 self.stale += 1
             elif m[b + 1]:
                 e = from_chip(m[b + 1] - 256)
-                if e == ETIMEDOUT:
+                if e == _ETIMEDOUT:
                     self._fail(s, e, "no answer from the peer")
                 elif m[b + 1] - 256 == -12:
-                    self._fail(s, ECONNREFUSED, "the peer refused the connection, or cannot be reached")
+                    self._fail(s, _ECONNREFUSED, "the peer refused the connection, or cannot be reached")
                 else:
                     self._fail(s, e, "connecting failed (module error %d)" % (m[b + 1] - 256))
             else:
@@ -257,7 +256,7 @@ class Table:
             return
         s.unacked -= n
         if s.tcp and not s.out and s.unacked and not s.err:
-            self._fail(s, EIO, "the module sent %d bytes less than it took" % s.unacked)
+            self._fail(s, _EIO, "the module sent %d bytes less than it took" % s.unacked)
 
     def _on_accept(self, m, b):
         listener = self.table[m[b + 8]] if m[b + 8] < _TCP else None
@@ -267,7 +266,7 @@ class Table:
             return
         old = self.table[i]
         if old is not None:  # the chip chose an id that we had given away (10 #3)
-            self._fail(old, ECONNABORTED, "the module gave this socket's number to an accepted connection")
+            self._fail(old, _ECONNABORTED, "the module gave this socket's number to an accepted connection")
             old.id = -1
         s = Sock(True)
         s.id = i
@@ -276,7 +275,7 @@ class Table:
         s.peer = (bytes(m[b + 4 : b + 8]), m[b + 2] << 8 | m[b + 3])
         self.table[i] = s
         if listener is None or listener.state not in (LISTEN, LISTENING) or len(listener.queue) >= 7:
-            s.err = ECONNABORTED  # nobody wants it: closed at the next service()
+            s.err = _ECONNABORTED  # nobody wants it: closed at the next service()
             s.queue = False
         else:
             s.port = listener.port
@@ -294,7 +293,7 @@ class Table:
             return False
         at = m[b + 10] | m[b + 11] << 8
         if at < 16 or at + n > self.hif.size:
-            self._fail(s, EIO, "damaged message: %d bytes at %d of %d" % (n, at, self.hif.size))
+            self._fail(s, _EIO, "damaged message: %d bytes at %d of %d" % (n, at, self.hif.size))
             return False
         self.received += 1
         if not s.tcp:
@@ -338,9 +337,9 @@ class Table:
                     s.has_dgram = True
                     return  # what is longer than the buffer is cut off, as everywhere with UDP
             if k < n:
-                if s.rx is None:
-                    s.rx = self._pool.pop() if self._pool else memoryview(bytearray(MAX_RECV + 64))
                 n -= k
+                if s.rx is None:
+                    s.rx = self._buffer(n)
                 if s.rx_n or n > len(s.rx):
                     raise BusError("the module sent more than was asked for")
                 self.hif.read_into(at + k, s.rx, n)
@@ -350,9 +349,15 @@ class Table:
                 if not s.tcp:
                     s.has_dgram = True
         except BusError as e:
-            self._fail(s, EIO, e.text)
+            self._fail(s, _EIO, e.text)
         except MemoryError:
-            self._fail(s, ENOMEM, "no memory for a receive buffer of %d bytes" % MAX_RECV)
+            self._fail(s, _ENOMEM, "no memory for a receive buffer of %d bytes" % MAX_RECV)
+
+    def _buffer(self, n):
+        """A buffer for at least n bytes: words of a control connection take a small one."""
+        if n <= _SMALL:
+            return memoryview(bytearray(_SMALL))
+        return self._pool.pop() if self._pool else memoryview(bytearray(_LARGE))
 
     def _spill(self):
         """Take a held message into its socket's buffer: the chip is needed for something else."""

@@ -4,16 +4,16 @@ Struct layouts follow the firmware version (5.9), the IP configuration its own l
 """
 
 from .compat import const, sleep_ms, ticks_diff, ticks_ms
-from .errors import (
-    EHOSTUNREACH,
-    EINVAL,
-    EIO,
-    ENETDOWN,
-    EOPNOTSUPP,
-    ETIMEDOUT,
-    WincError,
-)
+from .errors import WincError
 from .hif import DATA
+
+# errno: MicroPython's numbers, which are Linux's
+_EIO = const(5)
+_EINVAL = const(22)
+_EOPNOTSUPP = const(95)
+_ENETDOWN = const(100)
+_ETIMEDOUT = const(110)
+_EHOSTUNREACH = const(113)
 
 _WIFI = const(1)
 _IP = const(2)
@@ -70,7 +70,7 @@ def to_bytes(s, what, longest):
         s = s.encode()
     s = bytes(s)
     if len(s) > longest:
-        raise WincError(EINVAL, "%s is %d bytes long, %d are allowed" % (what, len(s), longest))
+        raise WincError(_EINVAL, "%s is %d bytes long, %d are allowed" % (what, len(s), longest))
     return s
 
 
@@ -240,7 +240,7 @@ class Wifi:
             if not self.hif.poll():
                 sleep_ms(1)
             if ticks_diff(ticks_ms(), t0) > timeout_ms:
-                raise WincError(ETIMEDOUT, "the module did not answer request %d in %d ms" % (op, timeout_ms))
+                raise WincError(_ETIMEDOUT, "no answer to request %d in %d ms" % (op, timeout_ms))
         return self._reply.pop(reply)
 
     # --- station ---
@@ -253,14 +253,14 @@ class Wifi:
         """
         ssid = to_bytes(ssid, "the SSID", 32)
         if not ssid:
-            raise WincError(EINVAL, "the SSID is empty")
+            raise WincError(_EINVAL, "the SSID is empty")
         key = to_bytes(key, "the key", 64) if key else b""
         if security is None:
             security = WPA_PSK if key else OPEN
         self.check_key(key, security)
         new = self.fw >= (19, 6, 0)
         if not new and b"\0" in ssid:
-            raise WincError(EINVAL, "firmware %d.%d.%d takes no SSID with a zero byte" % self.fw)
+            raise WincError(_EINVAL, "firmware %d.%d.%d takes no SSID with a zero byte" % self.fw)
         if self.state in (CONNECTING, NO_IP, GOT_IP):
             self.disconnect()
         while self.hif.poll():  # what is left of an earlier attempt belongs to it
@@ -278,19 +278,19 @@ class Wifi:
         n = len(key)
         if security == OPEN:
             if n:
-                raise WincError(EINVAL, "a key was given for an open network")
+                raise WincError(_EINVAL, "a key was given for an open network")
         elif security == WPA_PSK:
             if n < 8:
-                raise WincError(EINVAL, "a WPA key has 8 to 63 characters or 64 hex digits, not %d" % n)
+                raise WincError(_EINVAL, "a WPA key has 8 to 63 characters or 64 hex digits, not %d" % n)
             if n == 64:
                 for c in key:
                     if c not in b"0123456789abcdefABCDEF":
-                        raise WincError(EINVAL, "a WPA key of 64 characters must be hex digits")
+                        raise WincError(_EINVAL, "a WPA key of 64 characters must be hex digits")
         elif security == WEP:
             if n not in (5, 10, 13, 26):
-                raise WincError(EINVAL, "a WEP key has 5 or 13 characters, or 10 or 26 hex digits")
+                raise WincError(_EINVAL, "a WEP key has 5 or 13 characters, or 10 or 26 hex digits")
         else:
-            raise WincError(EOPNOTSUPP, "security type %d is not supported: OPEN, WPA_PSK or WEP" % security)
+            raise WincError(_EOPNOTSUPP, "security type %d is not supported: OPEN, WPA_PSK or WEP" % security)
 
     def _begin(self, ssid):
         self.ssid = ssid
@@ -353,13 +353,13 @@ class Wifi:
             if self.state == GOT_IP:
                 return
             if self.state < 0:
-                e = {NO_AP_FOUND: EHOSTUNREACH, WRONG_PASSWORD: EIO}.get(self.state, ENETDOWN)
+                e = {NO_AP_FOUND: _EHOSTUNREACH, WRONG_PASSWORD: _EIO}.get(self.state, _ENETDOWN)
                 raise WincError(e, self.reason)
             if self.state == IDLE:
-                raise WincError(ENETDOWN, "not connecting")
+                raise WincError(_ENETDOWN, "not connecting")
             if ticks_diff(ticks_ms(), t0) > timeout_ms:
                 what = "the access point" if self.state == CONNECTING else "a DHCP server"
-                raise WincError(ETIMEDOUT, "no answer from %s in %d ms" % (what, timeout_ms))
+                raise WincError(_ETIMEDOUT, "no answer from %s in %d ms" % (what, timeout_ms))
 
     def disconnect(self, timeout_ms=2000):
         """Leave the network. The end is awaited, so that its event meets no later attempt."""

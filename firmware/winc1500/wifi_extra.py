@@ -4,9 +4,15 @@ Functions over a wifi.Wifi, in a file of their own: a board that only joins a ne
 """
 
 from .compat import const
-from .errors import EBUSY, EINVAL, EIO, EOPNOTSUPP, WincError
+from .errors import WincError
 from .hif import DATA
 from .wifi import CONNECTING, GOT_IP, IDLE, NO_IP, OPEN, WEP, WPA_PSK, cstr, s8, text, to_bytes
+
+# errno: MicroPython's numbers, which are Linux's
+_EIO = const(5)
+_EBUSY = const(16)
+_EINVAL = const(22)
+_EOPNOTSUPP = const(95)
 
 _WIFI = const(1)
 
@@ -14,12 +20,12 @@ _WIFI = const(1)
 def scan(wifi, channel=None, passive_ms=0, timeout_ms=10000):
     """List of (ssid, bssid, channel, RSSI in dBm, security, hidden). Raises WincError."""
     if wifi.state == CONNECTING:
-        raise WincError(EBUSY, "a scan is not possible while connecting")
+        raise WincError(_EBUSY, "a scan is not possible while connecting")
     if wifi.ap:
-        raise WincError(EBUSY, "a scan is not possible in access point mode")
+        raise WincError(_EBUSY, "a scan is not possible in access point mode")
     found, state = wifi.ask(16, bytes((channel or 255, 0, passive_ms & 255, passive_ms >> 8)), 17, timeout_ms)
     if state < 0:
-        raise WincError(EIO, "the module's scan failed (%d)" % state)
+        raise WincError(_EIO, "the module's scan failed (%d)" % state)
     out = []
     for i in range(found):
         p = wifi.ask(18, bytes((i, 0, 0, 0)), 19)
@@ -88,13 +94,13 @@ def start_ap(wifi, ssid, key=None, security=None, channel=1, ip=b"\xc0\xa8\x01\x
         security = WPA_PSK if key else OPEN
     wifi.check_key(key, security)
     if not ssid or b"\0" in ssid:
-        raise WincError(EINVAL, "the SSID of an access point is 1 to 32 bytes without a zero byte")
+        raise WincError(_EINVAL, "the SSID of an access point is 1 to 32 bytes without a zero byte")
     if not 1 <= channel <= 14:
-        raise WincError(EINVAL, "channel %d: 1 to 14 are allowed" % channel)
+        raise WincError(_EINVAL, "channel %d: 1 to 14 are allowed" % channel)
     old = wifi.fw < (19, 5, 0)
     new = wifi.fw >= (19, 6, 0)
     if old and security == WPA_PSK:
-        raise WincError(EOPNOTSUPP, "firmware %d.%d.%d has no WPA access point: update it" % wifi.fw)
+        raise WincError(_EOPNOTSUPP, "firmware %d.%d.%d has no WPA access point: update it" % wifi.fw)
     p = bytearray(72 if old else 148 if new else 136)
     p[0 : len(ssid)] = ssid
     p[33] = channel - 1 if old else channel

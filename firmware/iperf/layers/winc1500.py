@@ -5,9 +5,9 @@ a file winc_board.py on the board. Interface: docs/contracts.md, section 4.
 """
 
 import winc1500
-from winc1500 import errors as _e
 from winc1500 import sockets as _s
-from winc1500.compat import ticks_diff, ticks_ms
+from winc1500.compat import const, ticks_diff, ticks_ms
+from winc1500.errors import WincError
 from winc1500.wifi import text
 
 from iperf.errors import IperfError
@@ -16,6 +16,15 @@ NAME = "winc1500"
 
 POLLIN = 1
 POLLOUT = 4
+
+# errno: MicroPython's numbers, which are Linux's
+_EINVAL = const(22)
+_EMFILE = const(24)
+_EADDRINUSE = const(98)
+_ENETDOWN = const(100)
+_ENOTCONN = const(107)
+_ETIMEDOUT = const(110)
+_ECONNREFUSED = const(111)
 
 _CHIP = "the WINC1500's own TCP/IP stack has no such setting"
 
@@ -64,16 +73,16 @@ def _error(e, host, port):
     """The IperfError of a driver's OSError."""
     n = e.args[0]
     where = "%s port %d" % (host or "*", port)
-    if n == _e.ECONNREFUSED:
+    if n == _ECONNREFUSED:
         return IperfError("refused", "%s refused the connection: no server listens there" % where, n)
-    if n == _e.ETIMEDOUT:
+    if n == _ETIMEDOUT:
         return IperfError("timeout", "%s does not answer: is it up, or does a firewall drop the packets?"
                           % where, n)  # fmt: skip
-    if n in (_e.ENETDOWN, _e.ENOTCONN):
+    if n in (_ENETDOWN, _ENOTCONN):
         return IperfError("network-down", _text(e), n)
-    if n in (_e.EADDRINUSE, _e.EMFILE):
+    if n in (_EADDRINUSE, _EMFILE):
         return IperfError("unsupported", _text(e), n)
-    if n == _e.EINVAL:
+    if n == _EINVAL:
         return IperfError("usage", "%s: %s" % (where, _text(e)), n)
     return IperfError("unreachable", "%s: %s" % (where, _text(e)), n)
 
@@ -231,7 +240,7 @@ def tcp_connect(host, port, cfg, timeout_ms):
         while o.state == _s.CONNECTING:
             k.check(o)
             if ticks_diff(ticks_ms(), t0) > timeout_ms:
-                raise _e.WincError(_e.ETIMEDOUT, "")
+                raise WincError(_ETIMEDOUT, "no answer")
             k.idle(k.service())
         k.check(o)
     except OSError as e:
