@@ -418,8 +418,9 @@ class Hif:
                 )
             return raw.ljust(size, b"\0")
         for start, block in self.boot.info_blocks().items():
-            if start <= addr and end <= start + len(block):
-                return block[addr - start : end - start]
+            if start <= addr < start + len(block):
+                # RAM goes on behind a block: a host may read the longer block of another version.
+                return block[addr - start : end - start].ljust(size, b"\0")
         if self._grant is not None and self._grant.buffer.addr <= addr < self._grant.buffer.addr + SLOT:
             at = addr - self._grant.buffer.addr
             return bytes(self._grant.data[at : at + size]).ljust(size, b"\0")

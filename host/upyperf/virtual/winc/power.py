@@ -26,6 +26,9 @@ class Power:
         self.on_up: Callable[[], None] = lambda: None
         self.on_down: Callable[[], None] = lambda: None
         self.unstable = False
+        self.own_delay_ns: Callable[[], int] = lambda: 0  # time in which we could not look at the pins
+        self._delay_before = 0
+        self._delay_seen = 0
         self._en_at = clock.now()
         self._ready_at = 0
         self._up = False
@@ -46,6 +49,7 @@ class Power:
         level = 1 if level else 0
         if name == "en" and level and not self.levels["en"]:
             self._en_at = self.clock.now()
+            self._delay_before = self._delay_seen
         self.levels[name] = level
         now_up = self.enabled and bool(self.levels["rst"])
         if now_up and not self._up:
@@ -53,13 +57,17 @@ class Power:
         elif self._up and not now_up:
             self._up = False
             self.on_down()
+        self._delay_seen = self.own_delay_ns()
 
     def _rise(self) -> None:
         self._up = True
         now = self.clock.now()
         boot = self.config.boot
         held_us = (now - self._en_at) / 1000
-        self.unstable = not boot.en_tied and held_us < boot.en_to_reset_us
+        self.unstable = False
+        if not boot.en_tied and held_us < boot.en_to_reset_us:
+            # Seen late is not too short: this process may have waited for a CPU when the first pin moved.
+            self.unstable = held_us + self._missed_us() < boot.en_to_reset_us
         if self.unstable:
             self.book.break_rule(
                 1,
@@ -68,6 +76,9 @@ class Power:
             )
         self._ready_at = now + int(boot.reset_us * 1000)
         self.on_up()
+
+    def _missed_us(self) -> float:
+        return max(0, self.own_delay_ns() - self._delay_before) / 1000
 
     def refusal(self) -> str | None:
         """Why the SPI port does not answer now, None when it does."""

@@ -23,17 +23,22 @@ NAMES: dict[int, str] = {
     IRQ_ENABLE: "interrupt enable", OLD_WAKE: "old wake", CPU_CONTROL: "CPU control",
     OLD_MAC: "GP0", PMU: "PMU", INFO: "info pointer", MAILBOX: "boot ROM mailbox", NMI_REV: "NMI rev",
     WAIT_FOR_HOST: "wait for host", TX_ADDRESS: "TX buffer address", 0xE824: "SPI configuration",
-    0x1048: "ATE version", 0x1088: "HIF reserved", 0x141C: "clock source", 0x1428: "PLL update",
+    0x1048: "ATE version", 0x1410: "pin mux of the flash", 0x1088: "HIF reserved",
+    0x141C: "clock source", 0x1428: "PLL update",
     0x142C: "GPIO pull-ups", 0x20100: "GPIO out", 0x20104: "GPIO in", 0x20108: "GPIO direction",
     0x20300: "ROM interrupt mask",
 }  # fmt: skip
 
 _PLAIN = {
-    0x1048: 0, 0x1088: 0, 0x141C: 0, 0x1428: 0, 0x142C: 0, PMU: 0xB78469CE, 0x20100: 0, 0x20104: 0,
+    0x1048: 0, 0x1088: 0, 0x1410: 0x111, 0x141C: 0, 0x1428: 0, 0x142C: 0, PMU: 0xB78469CE,
+    0x20100: 0, 0x20104: 0,
     0x20108: 0, 0x20300: 0, OLD_WAKE: 0, CPU_CONTROL: 0, OLD_MAC: 0, NMI_REV: 0, CHIP_COMM: 0,
     0x0E: 0, 0x13: 0,
 }  # fmt: skip
 _FLASH = range(0x10200, 0x10300)
+_FLASH_DONE = (
+    0x10218  # a vendor driver sends the flash to sleep at the end and waits here for a 1, without limit
+)
 
 
 class Memory(Protocol):
@@ -77,6 +82,8 @@ class Registers:
             return self.on_read[addr]()
         if addr in self.plain:
             return self.plain[addr]
+        if addr == _FLASH_DONE:
+            return 1
         if in_ram(addr, 4) and self.memory is not None:
             return int.from_bytes(self.memory.read(addr, 4), "little")
         if addr not in _FLASH:

@@ -36,6 +36,7 @@ class Server:
     def __init__(self, chip: Chip, *, unix: Path | None = None, tcp: tuple[str, int] | None = None) -> None:
         self.chip = chip
         chip.look_every_ns = LOOK_NS
+        chip.power.own_delay_ns = Workload.delay_ns
         self._stop_read, self._stop_write = os.pipe()
         self._stopped = False
         self._unix = unix

@@ -275,7 +275,8 @@ class Sockets:
     def _connect(self, message: Message) -> None:
         if not self._sized(message, 12):
             return
-        ident, flags, session = struct.unpack_from("<bBH", message.payload, 8)
+        # The byte between is the SSL flags, which a vendor driver leaves uninitialised: the opcode decides.
+        ident, _, session = struct.unpack_from("<bBH", message.payload, 8)
         sock = self._find(ident, CONNECT, session, udp=False)
         if sock is None:
             return
@@ -283,10 +284,6 @@ class Sockets:
         if sock.state not in (State.CLOSED, State.BOUND):
             rule = 21 if sock.state is State.ENDED else 19
             self.book.break_rule(rule, f"connect of socket {ident}, which is {sock.state.value}")
-            self._connect_reply(sock, INVALID)
-            return
-        if flags & 1:
-            self.book.note("connect with TLS in the chip, which is not simulated")
             self._connect_reply(sock, INVALID)
             return
         if family != 2 or port == 0:

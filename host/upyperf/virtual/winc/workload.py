@@ -32,9 +32,14 @@ class Workload:
     def __init__(self, client: int | None = None) -> None:
         self.client = client
 
+    @staticmethod
+    def delay_ns() -> int:
+        """Time in which this process waited for a CPU, in nanoseconds since its start."""
+        return _schedstat(os.getpid())[1]
+
     def busy_ns(self) -> int:
         """A counter in nanoseconds: only its growth means anything."""
-        total = _schedstat(os.getpid())[1]
+        total = self.delay_ns()
         if self.client is not None:
             total += sum(_schedstat(self.client))
         return total
