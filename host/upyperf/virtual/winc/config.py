@@ -229,7 +229,8 @@ def _coerce(key: str, old: Any, value: Any) -> Any:
         if old is None:
             return None if value is None else int(value)
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{key}: {value!r} is not a {type(old).__name__}") from None
+        wanted = {bool: "true or false", int: "a whole number", float: "a number", dict: "a table"}
+        raise ValueError(f"{key}: {value!r} is not {wanted.get(type(old), 'a whole number')}") from None
     return str(value)
 
 

@@ -332,7 +332,8 @@ class Listener(_Real):
         """Begin to listen. Returns a status of the module: 0, or -2 when the port is in use."""
         _like_ethernet(self.real, self.sockets.config.sockets.mss)
         try:
-            self.real.listen(backlog)
+            # The module takes connections off the network at once; its ids are what runs out.
+            self.real.listen(max(8, backlog))
         except OSError:
             return -2
         self.want(READ)
