@@ -8,7 +8,7 @@ was read: nothing else arrives meanwhile (4.4), so whoever needs the chip spills
 
 from .compat import const, sleep_ms, ticks_diff, ticks_ms
 from .errors import BusError, WincError
-from .spi import SMALL
+from .spi import OUT_MAX, SMALL
 
 # errno: MicroPython's numbers, which are Linux's
 _ENETDOWN = const(100)
@@ -128,11 +128,11 @@ class Hif:
     def put(self, gid, op, control, data=None, size=0, offset=0):
         """Fill the granted buffer and commit it.
 
-        The control block (`control` bytes) is in bus.out[9:]; `data` (exactly `size` bytes) goes to
-        `offset` after the header.
+        The control block (`control` bytes, at most 16) is in bus.out[9:]; `data` (exactly `size` bytes)
+        goes to `offset` after the header.
         """
         bus = self.bus
-        n = _HEADER + (offset + size if offset else control)
+        n = _HEADER + (control if data is None and not offset else offset + size)
         o = bus.out
         o[1] = gid
         o[2] = op & 0x7F
@@ -165,6 +165,9 @@ class Hif:
                 sleep_ms(1)
             if ticks_diff(ticks_ms(), t0) > timeout_ms:
                 raise WincError(_ENOBUFS, "the module's transmit buffers stayed full for %d ms" % timeout_ms)
+        if n > OUT_MAX - _HEADER:
+            self.put(gid, op, 0, payload, n)
+            return
         o = self.bus.out
         for i in range(n):
             o[9 + i] = payload[i]
@@ -202,12 +205,12 @@ class Hif:
             return False
         if irq is not None and irq():
             self.irq_lost += 1
-        self._v = v & 0xFFFFFFFE
+        self._v = v & -2
         self._t_rx = self._t
         self._seen = False
         self._rv = None
-        if not bus.write_once(_RX, v & 0xFFFFFFFE) and bus.read(_RX) & 1:
-            bus.write(_RX, v & 0xFFFFFFFE)
+        if not bus.write_once(_RX, v & -2) and bus.read(_RX) & 1:
+            bus.write(_RX, v & -2)
         self.rx += 1
         keep = False
         try:
@@ -327,8 +330,8 @@ class Hif:
                     break
                 self._doubt()
         if v & 1:  # the write that cleared it was lost
-            bus.write(_RX, v & 0xFFFFFFFE)
-        v = v & 0xFFFFFFFE | 2
+            bus.write(_RX, v & -2)
+        v = v & -2 | 2
         if not bus.write_once(_RX, v):
             # Repeat only if it is plain that the chip has not seen it: a second "done" could
             # acknowledge the next message unread.

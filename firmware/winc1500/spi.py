@@ -30,7 +30,7 @@ _ZEROS = const(16)  # filler allowed before echo or data; the vendor's reader gi
 _WINDOW = const(63)  # operations after which the guess of the filler may shrink
 
 SMALL = const(24)  # bytes of a message that read_small() can hold: HIF header and a receive reply
-OUT_MAX = const(164)  # longest header + control block: new-style connect with a key (sheet 5.1)
+OUT_MAX = const(24)  # header and longest control block that goes with it: a send's (sheet 5.6)
 
 
 def crc7(buf, n):

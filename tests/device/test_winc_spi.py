@@ -137,11 +137,11 @@ def test_write_message_two_blocks():
 
 
 def test_message_after_a_longer_one_sends_zeros_while_reading():
-    spi = SPI().store(0x37000, bytes([7] * 100)).store(0x37000, bytes([9] * 12))
+    spi = SPI().store(0x37000, bytes([7] * 22)).store(0x37000, bytes([9] * 12))
     b = bus(spi)
-    for i in range(100):
+    for i in range(22):
         b.out[1 + i] = 7
-    b.write_message(0x37000, 100)
+    b.write_message(0x37000, 22)
     for i in range(12):
         b.out[1 + i] = 9
     b.write_message(0x37000, 12)

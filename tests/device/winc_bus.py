@@ -170,7 +170,7 @@ def module(fw=(19, 7, 7), irq=None, connected=True, **options):
     spi = SPI()
     boot_script(spi, fw)
     name = b"winc-123456"
-    spi.send(1, 7, 56, 0x37000, header(1, 7, 56) + name + bytes(48 - len(name)))
+    spi.send(1, 7, 56, 0x37000, header(1, 7, 56), name + bytes(48 - len(name)))
     m = Module(spi, Pin(), Pin(), Pin(), irq, **options)
     m.start()
     spi.finished()
