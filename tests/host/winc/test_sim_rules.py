@@ -199,7 +199,7 @@ def test_rule_8_several_packets_in_order_are_legal():
     for order, size in ((1, 256), (2, 256), (2, 256), (3, 232)):
         host.chip.transfer(bytes((0xF0 | order,)) + bytes((order,)) * size)
         assert host.chip.transfer(bytes(3))[1:] == bytes((0xC0 | order, 0))
-    assert host.chip.hif._grant.data[:513] == b"\1" * 256 + b"\2" * 257
+    assert host.chip.hif.grants.current.data[:513] == b"\1" * 256 + b"\2" * 257
     assert rules(host) == []
 
 

@@ -59,7 +59,7 @@ class Chip:
         self._mode = (0, 0, 8, 0)
         self.boot.on_running = self.hif.reset
         self.boot.on_stopped = self._firmware_gone
-        self.hif.on_edge = self._edge
+        self.hif.events.on_edge = self._edge
         self.power.on_up = self._power_up
         self.power.on_down = self._power_down
 
@@ -216,7 +216,7 @@ class Chip:
             "stage": self.boot.stage.value,
             "spi": self.pacer.stats(),
             "commands": {NAMES[c]: n for c, n in sorted(self.spi.commands.items())},
-            "hif": {**self.hif.counters, "backlog": self.hif.backlog, "free": self.hif.free_buffers()},
+            "hif": self.hif.stats(),
             "air": {**self.air.counters, "rssi": self.config.air.rssi, "enabled": self.config.air.enabled},
             "sockets": dict(self.sockets.counters),
             "faults": self.faults.hits,

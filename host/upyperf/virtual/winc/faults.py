@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from . import ops
@@ -57,10 +58,10 @@ class Faults:
         chip = self.chip
         self.wire.clear()
         chip.boot.stuck = None
-        hif = chip.hif
-        hif.refuse_grants = hif.lose_edges = hif.bad_headers = hif.bad_lengths = 0
-        hif.irq_stuck = False
-        hif.flood = 0
+        events = chip.hif.events
+        events.lose_edges = events.bad_headers = events.bad_lengths = events.flood = 0
+        events.irq_stuck = False
+        chip.hif.grants.refuse = 0
         chip.sockets.stale_replies = chip.wifi.auth_failures = chip.wifi.stale_disconnects = 0
         chip.sockets.report_loss = False
         chip.air.down = False
@@ -133,23 +134,23 @@ def _boot_timeout(faults: Faults, options: Mapping[str, Any]) -> None:
 
 def _counter(owner: str, name: str) -> Callable[[Faults, Mapping[str, Any]], None]:
     def arm(faults: Faults, options: Mapping[str, Any]) -> None:
-        setattr(getattr(faults.chip, owner), name, int(options["count"]))
+        setattr(attrgetter(owner)(faults.chip), name, int(options["count"]))
 
     return arm
 
 
 def _irq_stuck(faults: Faults, options: Mapping[str, Any]) -> None:
-    faults.chip.hif.irq_stuck = True
+    faults.chip.hif.events.irq_stuck = True
 
 
 def _spurious_irq(faults: Faults, options: Mapping[str, Any]) -> None:
-    faults.chip.hif.on_edge()
+    faults.chip.hif.events.on_edge()
 
 
 def _flood(faults: Faults, options: Mapping[str, Any]) -> None:
     count = int(options["count"])
     if options["before_reply"]:
-        faults.chip.hif.flood = count
+        faults.chip.hif.events.flood = count
         return
     for event in ops.flood_events(count):
         faults.chip.hif.post(*event)
@@ -196,12 +197,12 @@ _FAULTS: dict[str, tuple[Callable[[Faults, Mapping[str, Any]], None], dict[str, 
     "flip": (_wire("flip"), {"where": "miso", "count": 1, "after": 0, "rate": 1}),
     "stuck": (_wire("stuck"), {"where": "miso", "value": 0, "count": -1, "after": 0}),
     "boot-timeout": (_boot_timeout, {"stage": "firmware"}),
-    "lost-edge": (_counter("hif", "lose_edges"), _N),
+    "lost-edge": (_counter("hif.events", "lose_edges"), _N),
     "irq-stuck": (_irq_stuck, {}),
     "spurious-irq": (_spurious_irq, {}),
-    "no-buffer": (_counter("hif", "refuse_grants"), _N),
-    "bad-header": (_counter("hif", "bad_headers"), _N),
-    "zero-length": (_counter("hif", "bad_lengths"), _N),
+    "no-buffer": (_counter("hif.grants", "refuse"), _N),
+    "bad-header": (_counter("hif.events", "bad_headers"), _N),
+    "zero-length": (_counter("hif.events", "bad_lengths"), _N),
     "event-flood": (_flood, {"count": 10, "before_reply": False}),
     "stale-replies": (_counter("sockets", "stale_replies"), _N),
     "stale-disconnect": (_counter("wifi", "stale_disconnects"), _N),

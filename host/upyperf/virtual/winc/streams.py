@@ -1,10 +1,9 @@
-"""How bytes travel between the module's sockets and real sockets of this machine, through the air's model."""
+"""How bytes travel between the module's TCP and real sockets of this machine, through the air's model."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import selectors
 import socket
 import struct
 import termios
@@ -14,58 +13,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .real import READ, WRITE, Real, like_ethernet
 from .structs import ip_bytes, pack_addr
 
 if TYPE_CHECKING:
-    from .sockets import Sock, Sockets
+    from .sock import Sock
+    from .sockets import Sockets
 
 Done = Callable[[int], None]
 Free = Callable[[], None]
 ABORTED, TIMEOUT = -12, -13
-MAX_DATAGRAM = 1472
-READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
-class _Real:
-    """A real socket and its place in the selector."""
-
-    def __init__(self, sockets: Sockets, real: socket.socket) -> None:
-        self.sockets = sockets
-        self.real = real
-        self.mask = 0
-        self.gone = False
-        real.setblocking(False)
-
-    def want(self, mask: int) -> None:
-        """Be called back for these events."""
-        if mask == self.mask or self.gone:
-            return
-        selector = self.sockets.selector
-        if not self.mask:
-            selector.register(self.real, mask, self.ready)
-        elif not mask:
-            selector.unregister(self.real)
-        else:
-            selector.modify(self.real, mask, self.ready)
-        self.mask = mask
-
-    def ready(self, events: int) -> None:
-        """Something can be done."""
-
-    def close(self) -> None:
-        """Close in good order."""
-        if not self.gone:
-            self.want(0)
-            self.gone = True
-            self.real.close()
-
-    def abort(self) -> None:
-        """Close and let the peer see a reset where there is one."""
-        self.close()
-
-
-class StreamFlow(_Real):
+class StreamFlow(Real):
     """One TCP connection."""
+
+    sockets: Sockets
 
     def __init__(self, sockets: Sockets, owner: Sock, accepted: socket.socket | None = None) -> None:
         config = sockets.config.sockets
@@ -73,7 +36,7 @@ class StreamFlow(_Real):
         super().__init__(sockets, real)
         real.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if accepted is None:
-            _like_ethernet(real, config.mss)
+            like_ethernet(real, config.mss)
         self.owner = owner
         self.peer = bytes(8)
         self.failed = False
@@ -308,128 +271,6 @@ class _Segment:
     done: Done
     free: Free
     due: int = 0
-
-
-class Listener(_Real):
-    """A bound, later listening TCP socket."""
-
-    def __init__(self, sockets: Sockets, owner: Sock, address: tuple[str, int]) -> None:
-        super().__init__(sockets, socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-        self.owner = owner
-        self.real.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self.real.bind(address)
-        except OSError:
-            self.real.close()
-            raise
-
-    @property
-    def port(self) -> int:
-        """The local port."""
-        return int(self.real.getsockname()[1])
-
-    def listen(self, backlog: int) -> int:
-        """Begin to listen. Returns a status of the module: 0, or -2 when the port is in use."""
-        _like_ethernet(self.real, self.sockets.config.sockets.mss)
-        try:
-            # The module takes connections off the network at once; its ids are what runs out.
-            self.real.listen(max(8, backlog))
-        except OSError:
-            return -2
-        self.want(READ)
-        return 0
-
-    def ready(self, events: int) -> None:
-        if not self.sockets.accept(self.owner, self._take):
-            self.want(0)
-            self.sockets.schedule.after_us(50_000, self._again)
-
-    def _again(self) -> None:
-        if not self.gone and not self.mask:
-            self.want(READ)
-
-    def _take(self, sock: Sock) -> tuple[StreamFlow, tuple[str, int]] | None:
-        try:
-            real, address = self.real.accept()
-        except OSError:
-            return None
-        flow = StreamFlow(self.sockets, sock, real)
-        try:
-            flow.start()
-        except OSError:
-            flow.failed = True
-        return flow, (str(address[0]), int(address[1]))
-
-
-class DatagramFlow(_Real):
-    """One UDP socket."""
-
-    def __init__(self, sockets: Sockets, owner: Sock, local: tuple[str, int] | None) -> None:
-        super().__init__(sockets, socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        self.owner = owner
-        self._held: deque[tuple[bytes, tuple[str, int]]] = deque()
-        self.dropped = 0
-        try:
-            self.real.bind(local or ("", 0))
-        except OSError:
-            self.real.close()
-            raise
-        self.want(READ)
-
-    @property
-    def port(self) -> int:
-        """The local port."""
-        return int(self.real.getsockname()[1])
-
-    def send(self, data: bytes, address: tuple[str, int], done: Done) -> None:
-        """Send a datagram; done(bytes) when the module has handed it to the radio."""
-        air = self.sockets.config.air
-        self.sockets.air.send(len(data), air.module_udp_us, lambda: self._out(data, address), droppable=True)
-        if air.enabled:
-            self.sockets.schedule.after_us(air.udp_free_us, lambda: done(len(data)))
-        else:
-            done(len(data))
-
-    def _out(self, data: bytes, address: tuple[str, int]) -> None:
-        if self.gone:
-            return
-        try:
-            self.real.sendto(data, address)
-        except OSError:
-            self.dropped += 1  # nobody there, or this machine's buffer is full: UDP may lose
-
-    def ready(self, events: int) -> None:
-        for _ in range(64):
-            try:
-                data, (host, port) = self.real.recvfrom(65_536)
-            except BlockingIOError:
-                return
-            except OSError:
-                continue  # an ICMP error of an earlier datagram
-            if len(data) > MAX_DATAGRAM:
-                self.dropped += 1  # would need IP reassembly, which the module has no room for
-                continue
-            came = (data, (str(host), int(port)))
-            air = self.sockets.config.air
-            self.sockets.air.send(len(data), air.module_udp_us, partial(self._came, came), droppable=True)
-
-    def _came(self, datagram: tuple[bytes, tuple[str, int]]) -> None:
-        if len(self._held) >= self.sockets.config.sockets.rx_datagrams:
-            self.dropped += 1
-            return
-        self._held.append(datagram)
-        if self.owner.datagram is self:
-            self.sockets.serve(self.owner)
-
-    def take(self) -> tuple[bytes, tuple[str, int]] | None:
-        """The next datagram and its sender."""
-        return self._held.popleft() if self._held else None
-
-
-def _like_ethernet(real: socket.socket, mss: int) -> None:
-    """Segments and window of a small module instead of those of the loopback interface."""
-    real.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, mss)
-    real.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
 
 
 def _unsent(real: socket.socket) -> int:
