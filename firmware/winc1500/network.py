@@ -336,3 +336,10 @@ class WLAN(WINC):
                 hidden=kw.get("hidden", False),
             )
         return super().config(*args, **kw)
+
+
+def install():
+    """Make `import network` find this module: on boards whose only network is the WINC1500."""
+    import sys
+
+    sys.modules["network"] = sys.modules[__name__]
