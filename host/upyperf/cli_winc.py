@@ -15,6 +15,7 @@ from upyperf.paths import root
 from upyperf.virtual.winc import trace as traces
 from upyperf.virtual.winc.cost import Cost, measure
 from upyperf.virtual.winc.decode_hif import Entry, Summary, decode
+from upyperf.virtual.winc.experiments import EXPERIMENTS, run
 
 app = typer.Typer(
     name="winc", help="ATWINC15x0: the driver's cost, decoded SPI traces.", no_args_is_help=True
@@ -70,6 +71,46 @@ def _show_cost(costs: list[Cost]) -> None:
     console = Console()
     console.print(table)
     console.print("simulated; a send includes its reply, a receive the next request")
+
+
+@app.command()
+def experiments(
+    names: Annotated[list[str] | None, typer.Argument(help="W1 to W9, W13; default: all.")] = None,
+    seconds: Annotated[
+        float, typer.Option("--time", "-t", min=0.1, max=60, help="Length of a run, s.")
+    ] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", "-J", help="One JSON object a line.")] = False,
+) -> None:
+    """Repeat the field report's experiments with our driver on the simulator's model, in virtual time.
+
+    The figures are those of the model: the same on every PC, however busy, and of no hardware.
+    """
+    try:
+        rows = run([name.upper() for name in names or EXPERIMENTS], root() / "firmware", seconds)
+        table = Table(title="Our driver on the simulated module (virtual time)", title_justify="left")
+        for name in ("", "Setting"):
+            table.add_column(name)
+        for name in ("Mbit/s", "Lost", "Calls", "SPI busy"):
+            table.add_column(name, justify="right")
+        last = ""
+        for row in rows:
+            if as_json:
+                typer.echo(json.dumps(row.to_dict()))
+                continue
+            if row.experiment != last:
+                table.add_section()
+                title = f"[bold]{EXPERIMENTS[row.experiment][0]}[/] (field report: {row.report})"
+                table.add_row(f"[bold]{row.experiment}", title)
+                last = row.experiment
+            loss = "–" if row.loss is None else f"{row.loss:.2%}"
+            calls = f"{row.calls_per_packet:.1f}"
+            table.add_row("", row.setting, f"{row.mbps:.2f}", loss, calls, f"{row.bus_share:.0%}")
+    except ValueError as error:
+        raise UpyperfError("usage", str(error)) from None
+    if not as_json:
+        console = Console()
+        console.print(table)
+        console.print("simulated; Calls: SPI calls for each 1400 bytes sent; SPI busy: share of the time")
 
 
 @app.command()

@@ -243,3 +243,15 @@ def test_random_bytes_never_break_the_chip():
         )
     host.boot()
     host.join()
+
+
+def test_cli_experiments():
+    done = CliRunner().invoke(app, ["experiments", "w7", "W3", "-t", "0.1", "--json"])
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.exit_code == 0
+    assert {row["experiment"] for row in rows} == {"W3", "W7"}
+    assert all(row["simulated"] and row["mbps"] > 0 for row in rows)
+    assert "Polling or DMA" in CliRunner().invoke(app, ["experiments", "W7", "-t", "0.1"]).stdout
+    done = CliRunner().invoke(app, ["experiments", "W99"])
+    assert isinstance(done.exception, UpyperfError)
+    assert "W13" in done.exception.text
