@@ -306,3 +306,18 @@ def test_values_of_the_wrong_kind():
     for key, value in (("air.enabled", "perhaps"), ("hif", 1), ("ip.hosts", 3), ("seed", "x")):
         with pytest.raises(ValueError, match=key.split(".")[0]):
             set_value(Config(), key, value)
+
+
+def test_every_setting_is_documented():
+    from dataclasses import fields, is_dataclass
+    from pathlib import Path
+
+    text = (Path(__file__).resolve().parents[3] / "docs" / "winc-sim.md").read_text(encoding="utf-8")
+    config = Config()
+    keys = []
+    for one in fields(config):
+        value = getattr(config, one.name)
+        keys += [f"{one.name}.{f.name}" for f in fields(value)] if is_dataclass(value) else [one.name]
+    assert [key for key in keys if f"`{key}`" not in text] == []
+    names = booted().chip.control({"cmd": "faults"})["names"]
+    assert [name for name in names if f"`{name}`" not in text] == []
