@@ -27,6 +27,7 @@ _UDP_OFFSET = const(68)
 _HEADER = const(8)
 _SEND_CONTROL = const(16)
 _REPLY_MS = const(30000)  # longest silence while sends are outstanding
+_TINY = const(32)
 _AHEAD = const(3)  # sends that may be outstanding before replies are looked for
 
 
@@ -227,22 +228,20 @@ class Flow(Table):
         if len(buf) == 0:
             return 0
         h = self.hif
-        if not (h.held and self._held is s):
-            if s.eof:
-                return 0
-            self.check(s)
-            if not s.pending and not self._post(s):
-                self.due = True
+        if s.hold_n and h.held:
+            return self._read_held(s, buf)
+        if s.eof:
+            return 0
+        self.check(s)
+        if not s.pending and not self._post(s):
+            self.due = True
         s.got = 0
         s.target = buf
         try:
-            if h.held and self._held is s:
-                self._spill()
-            else:
-                # A few messages for others may be in front; more than that is the caller's next turn.
-                for _ in range(4):
-                    if not h.poll() or s.got or s.target is None or s.eof or s.err:
-                        break
+            # A few messages for others may be in front; more than that is the caller's next turn.
+            for _ in range(4):
+                if not h.poll() or s.target is None or s.eof or s.err:
+                    break
         finally:
             s.target = None
         n = s.got
@@ -257,6 +256,30 @@ class Flow(Table):
             return 0
         self.check(s)
         return None
+
+    def _read_held(self, s, buf):
+        """Read from a message that waits in the chip; it is given back when it is used up."""
+        if len(buf) < _TINY:
+            s.tiny += 1
+            if s.tiny > 4:  # byte by byte: not over the SPI
+                s.tiny = 0
+                self._spill()
+                self.check(s)
+                return self._take_copy(s, buf)
+        else:
+            s.tiny = 0
+        s.got = 0
+        s.target = buf
+        left = self._deliver(s, s.hold_at, s.hold_n)
+        s.hold_at += s.hold_n - left
+        s.hold_n = left
+        if not left:
+            self._held = None
+            self.hif.done()
+            s.has_dgram = False
+            self.check(s)
+            self._post_later(s)
+        return s.got
 
     def _post_later(self, s):
         if not self._post(s):

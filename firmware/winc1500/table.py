@@ -85,6 +85,7 @@ class Sock:
         self.has_dgram = False
         self.hold_at = 0
         self.hold_n = 0
+        self.tiny = 0  # short reads of a held message, one after another
         self.view = None  # views of a long buffer in pieces of MAX_SEND, made once per buffer
         self.views = None
 
@@ -302,13 +303,19 @@ class Table:
             if s.peer is not None and s.src != s.peer_key:
                 self.due = True  # a connected socket hears its peer alone
                 return False
-        if s.target is None and self.hif.may_hold and not s.rx_n:
-            s.hold_at = at
-            s.hold_n = n
-            self._held = s
-            return True
-        self._fetch(s, at, n)
-        return False
+        if s.target is not None:
+            left = self._deliver(s, at, n)
+            if not left:
+                return False
+            at += n - left  # more than the caller's buffer takes: the rest stays in the chip for now
+            n = left
+        elif s.rx_n or not self.hif.may_hold:
+            self._store(s, at, n)
+            return False
+        s.hold_at = at
+        s.hold_n = n
+        self._held = s
+        return True
 
     def _on_end(self, s, status):
         if status == -13:  # only the request has timed out: make another (5.10)
@@ -321,37 +328,43 @@ class Table:
             e = from_chip(status)
             self._fail(s, e, "the connection was lost (module error %d)" % status)
 
-    def _fetch(self, s, at, n):
-        """Take n payload bytes out of the chip: into the waiting caller's buffer, the rest into ours."""
+    def _deliver(self, s, at, n):
+        """Read payload into the buffer of the caller who waits; what is left of the n bytes."""
         t = s.target
-        k = 0
+        s.target = None
+        k = len(t)
+        if k > n:
+            k = n
         try:
-            if t is not None:
-                k = len(t)
-                if k > n:
-                    k = n
-                self.hif.read_into(at, t, k)
-                s.got = k
-                s.target = None
-                if not s.tcp:
-                    s.has_dgram = True
-                    return  # what is longer than the buffer is cut off, as everywhere with UDP
-            if k < n:
-                n -= k
-                if s.rx is None:
-                    s.rx = self._buffer(n)
-                if s.rx_n or n > len(s.rx):
-                    raise BusError("the module sent more than was asked for")
-                self.hif.read_into(at + k, s.rx, n)
-                s.rx_at = 0
-                s.rx_n = n
-                self.copied += n
-                if not s.tcp:
-                    s.has_dgram = True
+            self.hif.read_into(at, t, k)
         except BusError as e:
             self._fail(s, _EIO, e.text)
+            return 0
+        s.got = k
+        if s.tcp:
+            return n - k
+        s.has_dgram = True
+        return 0  # what is longer than the buffer is cut off, as everywhere with UDP
+
+    def _store(self, s, at, n):
+        """Read payload into a buffer of the socket."""
+        try:
+            if s.rx is None:
+                s.rx = self._buffer(n)
+            if s.rx_n or n > len(s.rx):
+                raise BusError("the module sent more than was asked for")
+            self.hif.read_into(at, s.rx, n)
+        except BusError as e:
+            self._fail(s, _EIO, e.text)
+            return
         except MemoryError:
-            self._fail(s, _ENOMEM, "no memory for a receive buffer of %d bytes" % MAX_RECV)
+            self._fail(s, _ENOMEM, "no memory for a receive buffer of %d bytes" % n)
+            return
+        s.rx_at = 0
+        s.rx_n = n
+        self.copied += n
+        if not s.tcp:
+            s.has_dgram = True
 
     def _buffer(self, n):
         """A buffer for at least n bytes: words of a control connection take a small one."""
@@ -366,7 +379,8 @@ class Table:
         h = self.hif
         try:
             if s is not None and s.hold_n:
-                self._fetch(s, s.hold_at, s.hold_n)
+                n = s.hold_n
                 s.hold_n = 0
+                self._store(s, s.hold_at, n)
         finally:
             h.done()

@@ -242,19 +242,65 @@ def test_one_byte_is_never_a_block_of_one():
     spi.finished()
 
 
-def test_leftover_is_kept_and_the_next_request_waits_for_it():
+def test_leftover_stays_in_the_chip_and_the_next_request_waits_for_it():
     spi, m, s = connected()
-    data = bytes(range(100))
-    spi.event(2, 0x46, data_event(0, 1, data), reads=((80, 30), (110, 70)))
-    buf = bytearray(30)
-    assert m.stack.read(s, buf) == 30 and buf == data[:30]
+    data = bytes(range(200))
+    spi.event(2, 0x46, data_event(0, 1, data), reads=((80, 50),), done=False)
+    buf = bytearray(50)
+    assert m.stack.read(s, buf) == 50
+    assert buf == data[:50]
     spi.finished()
-    buf = bytearray(60)
-    assert m.stack.read(s, buf) == 60 and buf == data[30:90]
+    assert m.stack.ready(s, 1) == 1
+    spi.load(0x38000 + 8 + 130, data[50:150])
+    buf = bytearray(100)
+    assert m.stack.read(s, buf) == 100
+    assert buf == data[50:150]
+    spi.load(0x38000 + 8 + 230, data[150:]).done(288)
     spi.send(2, 0x46, 20, 0x37000, header(2, 0x46, 20) + recv_request(0, 1))
-    assert m.stack.read(s, buf) == 10 and buf[:10] == data[90:]
+    assert m.stack.read(s, buf) == 50
+    assert buf[:50] == data[150:]
     spi.quiet()
     assert m.stack.read(s, buf) is None
+    assert m.stack.copied == 0
+    spi.finished()
+
+
+def test_leftover_is_copied_when_the_chip_is_needed():
+    spi, m, s = connected()
+    data = bytes(range(200))
+    spi.event(2, 0x46, data_event(0, 1, data), reads=((80, 50),), done=False)
+    buf = bytearray(50)
+    assert m.stack.read(s, buf) == 50
+    spi.load(0x38000 + 8 + 130, data[50:]).done(288)
+    spi.send(2, 3, 8, 0x37000, header(2, 3, 8))
+    m.hif.message(2, 3)
+    buf = bytearray(100)
+    assert m.stack.read(s, buf) == 100
+    assert buf == data[50:150]
+    spi.send(2, 0x46, 20, 0x37000, header(2, 0x46, 20) + recv_request(0, 1))
+    assert m.stack.read(s, buf) == 50
+    assert buf[:50] == data[150:]
+    spi.finished()
+
+
+def test_reading_byte_by_byte_does_not_go_over_the_bus():
+    spi, m, s = connected()
+    data = bytes(range(100))
+    spi.event(2, 0x46, data_event(0, 1, data), reads=((80, 2),), done=False)
+    buf = bytearray(2)
+    got = b""
+    assert m.stack.read(s, buf) == 2
+    got += buf
+    for k in range(4):
+        spi.load(0x38000 + 8 + 82 + 2 * k, data[2 + 2 * k : 4 + 2 * k])
+        assert m.stack.read(s, buf) == 2
+        got += buf
+    spi.load(0x38000 + 8 + 90, data[10:]).done(188)
+    spi.send(2, 0x46, 20, 0x37000, header(2, 0x46, 20) + recv_request(0, 1))
+    while len(got) < 100:
+        assert m.stack.read(s, buf) == 2
+        got += buf
+    assert got == data
     spi.finished()
 
 
