@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
         options.stats.write_text(json.dumps(stats, indent=2) + "\n", encoding="utf-8")
     if stats["spi"]["behind"]:
         lost = stats["spi"]["behind_us"] / 1000
-        print(f"warning: fell {lost:.0f} ms behind the model of time; rates are too low", file=sys.stderr)
+        print(f"warning: fell {lost:.0f} ms behind the model of time; rates may be too low", file=sys.stderr)
     return 0
 
 
