@@ -16,27 +16,35 @@ __version__ = "0.1.0"
 def client(host, *, version=3, on_event=None, live=False, **kw):
     """Run one test against a server. `on_event(kind, dict)` hears of start, connected, interval (only
     with live=True) and text; nothing is printed here."""
-    from iperf import options
-    from iperf.layers import get
-
-    cfg = options.client(host, version, kw)
-    layer = get(cfg["layer"])
-    options.check_layer(cfg, layer)
-    m = _role(version, "client")
-    return m.run(cfg, layer, on_event or _deaf, live)
+    cfg, layer = _checked("client", version, kw, host)
+    return _role(version, "client").run(cfg, layer, on_event or _deaf, live)
 
 
 def server(*, version=3, on_event=None, live=False, **kw):
     """Serve tests: for ever, one (one_off=True) or `tests` of them. Returns the list of results (the
     last eight)."""
+    cfg, layer = _checked("server", version, kw)
+    return _role(version, "server").run(cfg, layer, on_event or _deaf, live)
+
+
+def _checked(role, version, kw, host=None):
+    """(options, layer). The tables and texts of the check, 10 KiB, go before the protocol comes: this
+    function's own frame must be gone too, it holds the module."""
+    out = _check(role, version, kw, host)
+    from iperf.memory import forget
+
+    forget("options", "units", "layers.socket_open")
+    return out
+
+
+def _check(role, version, kw, host):
     from iperf import options
     from iperf.layers import get
 
-    cfg = options.server(version, kw)
+    cfg = options.client(host, version, kw) if role == "client" else options.server(version, kw)
     layer = get(cfg["layer"])
     options.check_layer(cfg, layer)
-    m = _role(version, "server")
-    return m.run(cfg, layer, on_event or _deaf, live)
+    return cfg, layer
 
 
 def _deaf(kind, data):
@@ -52,8 +60,8 @@ def Client(*args, **kw):
     """The class of iperf3-python, which this is not: says what to call (micropython-lib#776)."""
     from iperf.errors import IperfError
 
-    raise IperfError("usage", "this is upyperf's iperf, not iperf3-python: call iperf.client(host, udp=True, …) "
-                     "or iperf.server(…)")  # fmt: skip
+    raise IperfError("usage", "this is upyperf's iperf, not iperf3-python: call iperf.client(host, udp=True) "
+                     "or iperf.server()")  # fmt: skip
 
 
 Server = TestResult = Client

@@ -6,12 +6,10 @@ out: an error is an `error` record, then `done`.
 
 import gc
 import json
-import sys
 
 from iperf.errors import IperfError
 from iperf.frames import Writer
-
-LAYERS = ("socket", "netconn", "raw", "winc1500")
+from iperf.memory import forget
 
 # Events of iperf that become records before the test's end, and their kinds.
 _EARLY = {"start": "start", "connected": "connected", "text": "log"}
@@ -38,7 +36,7 @@ class _Run:
         """What follows the test itself: intervals (unless sent live), result, error, done."""
         if self.result is not None:
             if not live:
-                for row in self.result.intervals:
+                for row in self.result.rows():
                     self.say(out, "interval", row)
             fields = _without_intervals(self.result)
             self.say(out, "result", fields)
@@ -51,7 +49,7 @@ class _Run:
 
 
 def _without_intervals(result):
-    fields = result.to_dict()
+    fields = result.to_dict(False)
     fields.pop("intervals", None)
     return fields
 
@@ -161,97 +159,10 @@ def info():
     out = Writer()
     run = _Run(None)
     try:
-        run.say(out, "board", _board())
+        from iperf import about
+
+        run.say(out, "board", about.board())
     except Exception as error:
         run.error = describe(error)
+    forget("about")
     _finish(run, out, False)
-
-
-def _board():
-    implementation = sys.implementation
-    fields = {
-        "micropython": _version(implementation),
-        "machine": getattr(implementation, "_machine", sys.platform),
-        "platform": sys.platform,
-        "mpy": getattr(implementation, "_mpy", None),
-        "heap_free": _free(),
-        "heap_alloc": gc.mem_alloc() if hasattr(gc, "mem_alloc") else None,
-        "freq_hz": _frequency(),
-        "unique_id": _unique_id(),
-        "iperf": _package_version(),
-        "lwip": None,
-    }
-    fields["layers"] = layers = []
-    for name in LAYERS:
-        caps = _caps(name)
-        if caps is not None:
-            layers.append(name)
-            fields["lwip"] = fields["lwip"] or caps.get("lwip")
-    fields["nics"], fields["rssi"] = _nics()
-    gc.collect()
-    return fields
-
-
-def _version(implementation):
-    parts = [str(part) for part in tuple(implementation.version)[:3]]
-    text = ".".join(parts)
-    extra = tuple(implementation.version)[3:]
-    if extra and extra[0]:
-        text += "-" + str(extra[0])
-    return "%s %s" % (implementation.name, text)
-
-
-def _package_version():
-    import iperf
-
-    return getattr(iperf, "__version__", None)
-
-
-def _caps(name):
-    try:
-        module = __import__("iperf.layers." + name, None, None, ("caps",))
-        return module.caps()
-    except Exception:  # a layer whose driver or module the firmware lacks
-        return None
-
-
-def _frequency():
-    try:
-        import machine
-
-        value = machine.freq()
-        return value[0] if isinstance(value, tuple) else value
-    except Exception:
-        return None
-
-
-def _unique_id():
-    try:
-        from binascii import hexlify
-
-        import machine
-
-        return hexlify(machine.unique_id()).decode()
-    except Exception:
-        return None
-
-
-def _nics():
-    """The network interfaces that are up: (list of {"name", "ip"}, RSSI in dBm or None)."""
-    try:
-        import network
-    except ImportError:
-        return [], None
-    nics = []
-    rssi = None
-    station = getattr(network, "STA_IF", 0)
-    for name, args in (("WLAN", (station,)), ("LAN", ())):
-        try:
-            nic = getattr(network, name)(*args)
-            if nic.isconnected():
-                nics.append({"name": name, "ip": nic.ifconfig()[0]})
-                if name == "WLAN":
-                    rssi = nic.status("rssi")
-        except Exception:  # absent, not configured, or without this status
-            pass
-    return nics, rssi if isinstance(rssi, int) else None

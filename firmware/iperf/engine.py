@@ -159,9 +159,13 @@ class Engine:
                     self._listen(f)
             elif k == hot.EOF or k == hot.FIN:
                 self._ended(f, k)
-            elif k == hot.NOMEM:
+            elif k == hot.NOMEM or k == hot.REFUSED:
                 if wait > 1000:
                     wait = 1000
+                if k == hot.REFUSED:
+                    self._refused(f)
+            elif k == hot.FAIL:
+                raise OSError(f.lo[hot.C_ERRNO])
             else:
                 busy = True
             if f.want and k != hot.BLOCK and not f.done:
@@ -263,6 +267,13 @@ class Engine:
             self.poller.register(f.sock, flags)
         else:
             self.poller.unregister(f.sock)
+
+    def _refused(self, f):
+        """Between two of its sockets a server (iperf 2, with -P) refuses a datagram or two; more of them
+        say that nobody listens. Raises OSError ECONNREFUSED."""
+        f.refused += 1
+        if f.refused >= 5 and not f.hi[hot.C_PKTS] and f.lo[hot.C_PKTS] < 4 * f.refused:
+            raise OSError(111)
 
     def _ended(self, f, k):
         f.done = True

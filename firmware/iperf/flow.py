@@ -46,6 +46,7 @@ class Flow:
         self.want = False  # waits for the socket to take more
         self.left = None  # rest of a file's block
         self.done = False  # has nothing more to do
+        self.refused = 0  # datagrams that found no listener
         self.fin = False  # iperf 2: the final datagram was seen
         self.code = hot.BLOCK
         self.start_us = 0  # when it joined, on the engine's clock
@@ -57,7 +58,8 @@ class Flow:
         self.p = None
         self.u = None
         if sender:
-            self.p = array("l", [0] * hot.P_LEN)  # ticks of the unix port need 64 bits; "q" reads allocate on 32-bit
+            # a long: ticks of the 64-bit unix port need 64 bits, and reading a "q" allocates on 32-bit ports
+            self.p = array("l", [0] * hot.P_LEN)
             self._set_rate(rate)
         elif header is not None:
             self.u = array("l", [0] * hot.U_LEN)
@@ -148,7 +150,7 @@ class Flow:
         try:
             n = self._write(self.left)
         except OSError as e:
-            return hot._no_memory(e, c)
+            return hot._failed(e, c)
         if n is None:
             c[hot.C_RETRY] += 1
             return hot.BLOCK

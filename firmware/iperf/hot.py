@@ -24,6 +24,8 @@ FIN = const(3)  # iperf 2: the final datagram came (it is in the buffer)
 QUOTA = const(4)  # the byte or datagram limit of this call is reached
 WAIT = const(5)  # paced: the next block is due later, p[P_WAIT] microseconds from now
 NOMEM = const(6)  # ENOMEM or ENOBUFS
+REFUSED = const(7)  # an earlier datagram found no listener (ICMP); this one was not sent
+FAIL = const(8)  # the socket failed: errno in C_ERRNO, what moved until then is counted
 
 # c: counters since the last fold
 C_BYTES = const(0)
@@ -36,7 +38,8 @@ C_NOMEM = const(6)
 C_STALL = const(7)  # us that pacing gave up on
 C_SPAN = const(8)  # sequence numbers passed over (datagrams the sender is known to have sent)
 C_RUNT = const(9)  # datagrams too short for a header, or with an impossible number
-C_LEN = const(10)
+C_ERRNO = const(10)
+C_LEN = const(11)
 
 # o: where things stand in the datagram
 O_ID = const(0)  # last (least significant) byte of the low sequence word
@@ -102,7 +105,7 @@ def tcp_send(write, buf, c, t_end, limit):
                 code = SLICE
                 break
     except OSError as e:
-        code = _no_memory(e, c)
+        code = _failed(e, c)
     c[C_BYTES] += sent
     return code
 
@@ -113,20 +116,23 @@ def tcp_recv(readinto, buf, c, t_end, limit):
     td = clock.ticks_diff
     got = 0
     code = SLICE
-    while True:
-        n = readinto(buf)
-        if n is None:
-            code = BLOCK
-            break
-        if n == 0:
-            code = EOF
-            break
-        got += n
-        if got >= limit:
-            code = QUOTA
-            break
-        if td(tu(), t_end) >= 0:
-            break
+    try:
+        while True:
+            n = readinto(buf)
+            if n is None:
+                code = BLOCK
+                break
+            if n == 0:
+                code = EOF
+                break
+            got += n
+            if got >= limit:
+                code = QUOTA
+                break
+            if td(tu(), t_end) >= 0:
+                break
+    except OSError as e:
+        code = _failed(e, c)
     c[C_BYTES] += got
     return code
 
@@ -172,7 +178,7 @@ def udp_blast(write, buf, c, t_end, limit, o, p):
             if td(t, t_end) >= 0:
                 break
     except OSError as e:
-        code = _no_memory(e, c)
+        code = _failed(e, c)
     p[P_TICK] = last
     p[P_USEC] = us
     c[C_PKTS] += done
@@ -262,7 +268,7 @@ def paced(write, buf, c, t_end, limit, o, p, spin):
             if td(t, t_end) >= 0:
                 break
     except OSError as e:
-        code = _no_memory(e, c)
+        code = _failed(e, c)
     if o is not None:
         p[P_TICK] = last
         p[P_USEC] = us
@@ -296,48 +302,51 @@ def udp_recv(readinto, buf, c, t_end, limit, o, u):
     got = 0
     count = 0
     code = SLICE
-    while True:
-        n = readinto(buf)
-        if n is None:
-            code = BLOCK
-            break
-        t = tu()
-        if n < head:
-            c[C_RUNT] += 1
+    try:
+        while True:
+            n = readinto(buf)
+            if n is None:
+                code = BLOCK
+                break
+            t = tu()
+            if n < head:
+                c[C_RUNT] += 1
+                if td(t, t_end) >= 0:
+                    break
+                continue
+            if fin >= 0 and buf[fin] & 128:
+                got += n
+                code = FIN
+                break
+            got += n
+            count += 1
+            i = ((buf[i0] & 31) << 24) | (buf[i1] << 16) | (buf[i2] << 8) | buf[i3]
+            if i == exp:
+                exp = (i + 1) & _ID_MASK
+                c[C_SPAN] += 1
+            else:
+                exp = _misordered(i, exp, c, u)
+            # jitter: difference of the transit times of this datagram and the one before
+            s = ((buf[s2] & 3) << 8) | buf[s3]
+            m = (buf[u1] << 16) | (buf[u2] << 8) | buf[u3]
+            if seen:
+                d = td(t, tick) - ((((s - sec + 512) & 1023) - 512) * 1000000 + m - usec)
+                if d < 0:
+                    d = -d
+                if d > _D_MAX:
+                    d = _D_MAX
+                jit += d - ((jit + 8) >> 4)
+            seen = 1
+            tick = t
+            sec = s
+            usec = m
+            if count >= limit:
+                code = QUOTA
+                break
             if td(t, t_end) >= 0:
                 break
-            continue
-        if fin >= 0 and buf[fin] & 128:
-            got += n
-            code = FIN
-            break
-        got += n
-        count += 1
-        i = ((buf[i0] & 31) << 24) | (buf[i1] << 16) | (buf[i2] << 8) | buf[i3]
-        if i == exp:
-            exp = (i + 1) & _ID_MASK
-            c[C_SPAN] += 1
-        else:
-            exp = _misordered(i, exp, c, u)
-        # jitter: difference of the transit times of this datagram and the one before
-        s = ((buf[s2] & 3) << 8) | buf[s3]
-        m = (buf[u1] << 16) | (buf[u2] << 8) | buf[u3]
-        if seen:
-            d = td(t, tick) - ((((s - sec + 512) & 1023) - 512) * 1000000 + m - usec)
-            if d < 0:
-                d = -d
-            if d > _D_MAX:
-                d = _D_MAX
-            jit += d - ((jit + 8) >> 4)
-        seen = 1
-        tick = t
-        sec = s
-        usec = m
-        if count >= limit:
-            code = QUOTA
-            break
-        if td(t, t_end) >= 0:
-            break
+    except OSError as e:
+        code = _failed(e, c)
     u[U_EXP] = exp
     u[U_JIT] = jit
     u[U_TICK] = tick
@@ -349,16 +358,21 @@ def udp_recv(readinto, buf, c, t_end, limit, o, u):
     return code
 
 
-def _no_memory(e, c):
-    """Counts ENOMEM (12) and ENOBUFS (105); EAGAIN (11) is a full socket; anything else goes on up."""
-    n = e.args[0] if e.args else 0
+def _failed(e, c):
+    """Counts ENOMEM (12), ENOBUFS (105) and ECONNREFUSED (111); EAGAIN (11) is a full socket; anything
+    else ends the stream."""
+    n = e.args[0] if e.args and isinstance(e.args[0], int) else 5
     if n == 12 or n == 105:
         c[C_NOMEM] += 1
         return NOMEM
     if n == 11:
         c[C_RETRY] += 1
         return BLOCK
-    raise e
+    if n == 111:
+        c[C_RETRY] += 1
+        return REFUSED
+    c[C_ERRNO] = n
+    return FAIL
 
 
 def _share(gap, n, size):

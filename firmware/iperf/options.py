@@ -2,6 +2,8 @@
 
 from iperf import units
 from iperf.errors import IperfError
+from iperf.memory import TCP_LENGTH, buffer  # noqa: F401
+from iperf.result import public  # noqa: F401
 
 # name: (kind, iPerf versions that have it). Kinds: b bool, i int >= 0, n number >= 0, s text, z size
 # in bytes (suffixes), r rate in bit/s (suffixes).
@@ -27,7 +29,6 @@ _SERVER = {
 _LAYER_OPTIONS = ("window", "mss", "tos", "ttl", "nodelay", "ipv6", "bind")
 PORTS = {2: 5001, 3: 5201}
 UDP_RATE = 1048576  # both programs: 1 Mibit/s
-TCP_LENGTH = 131072
 _UDP_LENGTH = {2: 1470, 3: 1460}
 _MAX_STREAMS = 128
 
@@ -96,39 +97,6 @@ def check_layer(cfg, layer):
                              % (layer.NAME, top, cfg["length"]))  # fmt: skip
         elif cfg["length"] < 16:
             raise _usage("length must be at least 16 bytes with udp: the header needs them")
-
-
-def buffer(cfg, count=1):
-    """`count` buffers of cfg["length"] bytes; the default length shrinks to what the heap has (said in
-    cfg["adapted"]), a chosen one does not. Raises IperfError memory."""
-    import gc
-
-    chosen = cfg["length"] is not None
-    n = cfg["length"] if chosen else TCP_LENGTH
-    gc.collect()
-    if not chosen and hasattr(gc, "mem_free"):
-        most = gc.mem_free() // (3 * count)
-        while n > most and n > 1024:
-            n //= 2
-    while True:
-        try:
-            bufs = [bytearray(n) for _ in range(count)]
-            break
-        except MemoryError:
-            if chosen or n <= 1024:
-                raise IperfError("memory", "no memory for %d buffer(s) of %d bytes: take a smaller length "
-                                 "or fewer streams" % (count, n)) from None  # fmt: skip
-            n //= 2
-    if not chosen:
-        cfg["length"] = n
-        if n != TCP_LENGTH:
-            cfg["adapted"].append("length %d instead of %d: the heap has no more" % (n, TCP_LENGTH))
-    return bufs
-
-
-def public(cfg):
-    """The effective options that were set, for the result."""
-    return {k: v for k, v in cfg.items() if v is not None and v is not False and k not in ("adapted", "role")}
 
 
 def _take(version, kw, *tables):

@@ -19,6 +19,11 @@ def bits_per_s(s):
     return s["bytes"] * 8e6 / s["us"] if s and s["us"] else 0.0
 
 
+def public(cfg):
+    """The effective options that were set, for the result."""
+    return {k: v for k, v in cfg.items() if v is not None and v is not False and k not in ("adapted", "role")}
+
+
 class Result:
     """What a run measured. `to_dict()` for machines, `text()` for people (iperf's own lines)."""
 
@@ -34,8 +39,7 @@ class Result:
         self.peer_sent = None
         self.peer_received = None
         self.peer_text = None
-        self.intervals = []
-        self.intervals_dropped = 0
+        self.rings = []
         self.heap = None
         self.cpu = None
         self.counters = {}
@@ -45,8 +49,21 @@ class Result:
         """Streams and interval rows of a finished engine."""
         for f in engine.flows:
             self.streams.append(f.to_dict(f.end_us - f.start_us))
-        self.intervals += engine.rows()
-        self.intervals_dropped += engine.ring.dropped
+        self.rings.append(engine.ring)
+
+    def rows(self):
+        """The interval rows one by one, oldest first: a board has no room for all of them as dicts."""
+        for ring in self.rings:
+            for k in range(len(ring)):
+                yield ring.row(k)
+
+    @property
+    def intervals(self):
+        return list(self.rows())
+
+    @property
+    def intervals_dropped(self):
+        return sum(ring.dropped for ring in self.rings)
 
     @property
     def sent(self):
@@ -56,18 +73,17 @@ class Result:
     def received(self):
         return total([s for s in self.streams if not s["sender"]])
 
-    def to_dict(self):
-        from iperf import options
-
+    def to_dict(self, intervals=True):
+        """The dict of docs/contracts.md; without the interval rows where they go another way."""
         c = self.cfg
         return {
             "version": self.version, "role": self.role, "proto": self.proto, "mode": self.mode,
             "layer": c["layer"], "host": c["host"] or self.remote, "port": c["port"],
-            "options": options.public(c), "adapted": c.get("adapted", []), "streams": self.streams,
+            "options": public(c), "adapted": c.get("adapted", []), "streams": self.streams,
             "sent": self.sent, "received": self.received, "peer_sent": self.peer_sent,
             "peer_received": self.peer_received, "peer_text": self.peer_text,
-            "intervals": self.intervals, "intervals_dropped": self.intervals_dropped, "heap": self.heap,
-            "cpu": self.cpu, "counters": self.counters, "error": self.error,
+            "intervals": self.intervals if intervals else [], "intervals_dropped": self.intervals_dropped,
+            "heap": self.heap, "cpu": self.cpu, "counters": self.counters, "error": self.error,
         }  # fmt: skip
 
     def text(self):

@@ -12,7 +12,7 @@ class Ring:
 
     def __init__(self, rows):
         self.rows = rows
-        self.a = array("i", [0] * (rows * _W))
+        self.a = array("i", bytes(4 * rows * _W))
         self.count = 0
 
     @property

@@ -23,7 +23,7 @@ def lines(res):
         out.append(_line(name, r, fmt, counted, total))
 
     group = []
-    for r in res.intervals:
+    for r in res.rows():
         if group and r["start_us"] != group[0]["start_us"]:
             _sum(group, row)
             group = []

@@ -17,16 +17,18 @@ def lines(res):
         out.append("note: " + a)
     if res.intervals_dropped:
         out.append("note: the first %d interval rows did not fit in memory" % res.intervals_dropped)
-    many = len({r["id"] for r in res.intervals}) > 1
+    many = len(res.streams) > 1
+    head_due = True
     head = "[ ID]%s Interval           Transfer     Bitrate" % ("[Role]" if bidir else "")
     receiving = any(not s["sender"] for s in res.streams)
     extra = ""
     if udp:
         extra = "         Jitter    Lost/Total Datagrams" if receiving else "         Total Datagrams"
-    if res.intervals:
-        out.append(head + extra)
     group = []
-    for r in res.intervals:
+    for r in res.rows():
+        if head_due:
+            out.append(head + extra)
+            head_due = False
         if many and group and r["start_us"] != group[0]["start_us"]:
             _sums(out, group, udp, fmt, res, bidir)
             group = []
@@ -66,8 +68,12 @@ def _ends(out, name, s, p, udp, fmt):
 def _name(res, r, bidir):
     n = "[%3d]" % r["id"]
     if bidir:
-        n += "[%s-%s]" % ("TX" if r["sender"] else "RX", "C" if res.role == "client" else "S")
+        n += _role(res, r)
     return n
+
+
+def _role(res, r):
+    return "[%s-%s]" % ("TX" if r["sender"] else "RX", "C" if res.role == "client" else "S")
 
 
 def _sums(out, group, udp, fmt, res, bidir):
@@ -78,7 +84,7 @@ def _sums(out, group, udp, fmt, res, bidir):
         s = {k: sum(r[k] for r in rows) for k in ("bytes", "packets", "lost", "ooo")}
         s["sender"] = sender
         s["jitter_us"] = sum(r["jitter_us"] for r in rows) // len(rows)
-        name = "[SUM]" + ("[%s-%s]" % ("TX" if sender else "RX", "C" if res.role == "client" else "S") if bidir else "")
+        name = "[SUM]" + (_role(res, s) if bidir else "")
         out.append(_line(name, rows[0]["start_us"], rows[0]["end_us"], s, udp, fmt, rows[0]["omitted"]))
     out.append(_RULE)
 
@@ -86,7 +92,8 @@ def _sums(out, group, udp, fmt, res, bidir):
 def _line(name, start, end, r, udp, fmt, omitted, tail="", sender_end=False):
     us = end - start
     rate = r["bytes"] * 8e6 / us if us > 0 else 0.0
-    t = "%s %6.2f-%-6.2f sec  %s  %s" % (name, start / 1e6, end / 1e6, units.size(r["bytes"]), units.rate(rate, fmt))
+    t = "%s %6.2f-%-6.2f sec  %s  " % (name, start / 1e6, end / 1e6, units.size(r["bytes"]))
+    t += units.rate(rate, fmt)
     if udp:
         lost = r["lost"]
         if r.get("sender") and not tail:

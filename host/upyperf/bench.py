@@ -19,7 +19,7 @@ from upyperf.session import Access, Session, open_session
 from upyperf.sink import Sink
 from upyperf.store import RunFolder
 
-_ENDS_THE_BENCH = ("serial-lost", "board")
+_ENDS_THE_BENCH = ("serial-lost",)
 
 
 @dataclass
@@ -79,7 +79,7 @@ def run_bench(order: Order, folder: RunFolder, sink: Sink, progress: Callable[[s
             bench.network, bench.config = session.network, session.config
             bench.notes += session.notes
             folder.save(bench)
-            _run_all(order, bench, session, folder)
+            _run_all(order, bench, session, folder, progress)
     except UpyperfError as error:
         bench.error = ErrorInfo(kind=error.kind, text=error.text)
     except KeyboardInterrupt:
@@ -93,7 +93,9 @@ def run_bench(order: Order, folder: RunFolder, sink: Sink, progress: Callable[[s
     return bench
 
 
-def _run_all(order: Order, bench: Bench, session: Session, folder: RunFolder) -> None:
+def _run_all(
+    order: Order, bench: Bench, session: Session, folder: RunFolder, progress: Callable[[str], None]
+) -> None:
     for position, planned in enumerate(bench.runs):
         execution = Execution(
             session, planned.test, planned.id, planned.repeat, order.live,
@@ -112,7 +114,7 @@ def _run_all(order: Order, bench: Bench, session: Session, folder: RunFolder) ->
             raise UpyperfError(result.error.kind, result.error.text)
         if position + 1 < len(bench.runs):
             # A failed test may have left sockets open and the heap in pieces.
-            session.link.soft_reset()
+            session.recover(progress)
 
 
 def exit_code(bench: Bench) -> int:

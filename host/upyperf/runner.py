@@ -99,6 +99,9 @@ class Execution:
                 peer, host, port = self._peer(stack)
                 try:
                     self._execute(host, port)
+                except UpyperfError as error:
+                    # What the peer counted is kept, whatever became of the board.
+                    self._fail(ErrorInfo(kind=error.kind, text=error.text))
                 except KeyboardInterrupt:
                     interrupted = True
                     self._stop_board()
@@ -153,13 +156,18 @@ class Execution:
         try:
             link.exec(code, timeout=limit, on_line=self._records.feed)
         except UpyperfError as error:
-            if error.kind in ("serial-lost", "memory"):
+            if error.kind == "serial-lost":
                 raise
             # It hangs or printed an exception: what it has may still be had.
             self._fail(ErrorInfo(kind=error.kind, text=error.text))
-            for line in link.interrupt().splitlines():
-                self._records.feed(line)
+            self._feed_rest(link.interrupt())
         self._ask_again()
+
+    def _feed_rest(self, output: str) -> None:
+        """What the board still printed when it was interrupted, without the REPL's prompt."""
+        for line in output.splitlines():
+            if line.strip("> "):
+                self._records.feed(line)
 
     def _ask_again(self) -> None:
         for _ in range(ASK_AGAIN):
@@ -177,8 +185,7 @@ class Execution:
         """After Ctrl-C: end the test on the board and fetch what it measured."""
         with contextlib.suppress(UpyperfError, KeyboardInterrupt):
             # The agent ends the test with what it has; that comes as the rest of its output.
-            for line in self.session.link.interrupt().splitlines():
-                self._records.feed(line)
+            self._feed_rest(self.session.link.interrupt())
             if not self._records.complete:
                 code = "from iperf import agent; agent.again()"
                 self.session.link.exec(code, timeout=15, on_line=self._records.feed)

@@ -57,7 +57,27 @@ class Session:
     """Address at which the PC reaches a server on the board."""
     access: Access
     deployed: deploy.Deployed | None = None
+    lwip_source: str | None = None
+    """Who says what lwIP's options are: the board itself or its board.toml."""
     notes: list[str] = field(default_factory=list)
+
+    def recover(self, progress: Callable[[str], None]) -> None:
+        """After a test that failed: a board as after a start, its network included.
+
+        A soft reset, or where that fails the reset that board.toml names. Raises UpyperfError.
+        """
+        try:
+            self.link.soft_reset()
+        except UpyperfError as error:
+            method = self.board.serial.hard_reset
+            if error.kind != "board" or method == "none":
+                raise
+            progress(f"no answer to a soft reset: hard reset by {method}")
+            self.link.hard_reset(method, timeout=self.board.serial.boot_s + ANSWER_S)
+        # Some ports take the interface down with the interpreter.
+        up = _up(self.board, self.access, self.link, progress)
+        if up and up.address != self.network.board_address:
+            self.network.board_address = self.board_host = up.address
 
     @property
     def reference(self) -> BoardRef:
@@ -83,8 +103,8 @@ class Session:
             out["modules"] = self.deployed.form
         if self.info.freq_hz:
             out["cpu_hz"] = self.info.freq_hz
-        if self.board.lwip:
-            out["lwip_source"] = "board" if self.info.lwip else "board.toml"
+        if self.lwip_source:
+            out["lwip_source"] = self.lwip_source
         if self.board.virtual:
             out["launcher"] = self.board.virtual.launcher
             if self.access.virtual_options:
@@ -134,9 +154,28 @@ def open_session(
         session.deployed = deployed
         session.notes += deployed.notes if deployed else []
         session.info = ask_info(line, sink)
-        if session.info.lwip is None and board.lwip:
-            session.info.lwip = dict(board.lwip)
+        if session.info.lwip is not None:
+            session.lwip_source = "board"
+        elif board.lwip:
+            session.info.lwip, session.lwip_source = dict(board.lwip), "board.toml"
         yield session
+
+
+def _up(
+    board: Board, access: Access, line: link.Link, progress: Callable[[str], None]
+) -> network.BoardNetwork | None:
+    """Bring the board's interface up; None for a board on the PC's own network."""
+    if board.nic.kind == "host":
+        return None
+    wifi = None
+    if board.nic.kind == "wlan":
+        wifi = network.credentials()
+        # Before anything is sent: neither name nor key may reach the log.
+        line.secret(wifi.ssid)
+        if wifi.key:
+            line.secret(wifi.key)
+    progress(f"bringing up {board.nic.kind.upper()}")
+    return network.bring_up(line, board, wifi, access.static, on_progress=progress)
 
 
 def _on_network(
@@ -149,39 +188,29 @@ def _on_network(
     progress: Callable[[str], None],
 ) -> Session:
     reference = NetworkRef(mode="virtual" if running else board.nic.kind)
-    board_host: str | None
-    gateway = None
-    if board.nic.kind == "host":
-        peer_host = running.peer_host if running else "127.0.0.1"
-        listen_host = running.listen_host if running else "127.0.0.1"
-        if access.peer_address:
-            choice = network.choose(access.peer_address, wanted=access.peer_address)
-            peer_host = listen_host = choice.address
-            reference.interface = choice.interface
-        board_host = getattr(running, "board_host", None) or peer_host
-        reference.mode = "loopback" if peer_host.startswith("127.") else reference.mode
-    else:
-        wifi = None
-        if board.nic.kind == "wlan":
-            wifi = network.credentials()
-            # Before anything is sent: neither name nor key may reach the log.
-            line.secret(wifi.ssid)
-            if wifi.key:
-                line.secret(wifi.key)
-        progress(f"bringing up {board.nic.kind.upper()}")
-        up = network.bring_up(line, board, wifi, access.static, on_progress=progress)
-        board_host, gateway = up.address, up.gateway
+    up = _up(board, access, line, progress)
+    board_host = up.address if up else None
+    if up and not running:
         choice = network.choose(up.address, wanted=access.peer_address)
         peer_host = listen_host = choice.address
         reference.mode, reference.interface = up.mode, choice.interface
         reference.notes.append(f"PC address {choice.address} on {choice.interface}: {choice.why}")
         progress(f"board at {up.address} ({up.mode}), PC at {choice.address} on {choice.interface}")
-    reference.pc_address, reference.board_address = listen_host, board_host
+    else:
+        peer_host = running.peer_host if running else "127.0.0.1"
+        listen_host = running.listen_host if running else "127.0.0.1"
+        if access.peer_address and not up:
+            choice = network.choose(access.peer_address, wanted=access.peer_address)
+            peer_host = listen_host = choice.address
+            reference.interface = choice.interface
+        board_host = getattr(running, "board_host", None) or (None if up else peer_host)
+        reference.mode = "loopback" if peer_host.startswith("127.") else reference.mode
+    reference.pc_address, reference.board_address = listen_host, up.address if up else board_host
     if access.server:
         peer_host = access.server[0]
         reference.mode = "server"
     elif "socket" in board.layers:
-        reference.rtt_us = network.probe(line, peer_host, listen_host, gateway)
+        reference.rtt_us = network.probe(line, peer_host, listen_host, up.gateway if up else None)
     return Session(
         board, line, sink, device, BoardInfo(), reference, peer_host, listen_host, board_host, access
     )

@@ -16,7 +16,10 @@ class Fake:
         self.heap = None
         self.error = error
 
-    def to_dict(self):
+    def rows(self):
+        return iter(self.intervals)
+
+    def to_dict(self, intervals=True):
         return {
             "version": 3,
             "role": "client",

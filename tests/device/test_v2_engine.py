@@ -2,7 +2,7 @@
 
 from iperf import hot
 from iperf.engine import POLLIN, POLLOUT, Engine
-from iperf.flow import Flow
+from iperf.flow import Flow, Header
 
 
 class Poller:
@@ -125,3 +125,63 @@ def test_the_stream_whose_socket_failed_is_known():
         raise AssertionError("no error")
     except OSError:
         assert e.at is bad
+
+
+def test_what_moved_before_an_error_is_counted():
+    class Breaks(Sock):
+        def readinto(self, buf):
+            if not self.gives:
+                raise OSError(104)
+            return self.gives.pop(0)
+
+        def write(self, buf):
+            if not self.takes:
+                raise OSError(104)
+            return self.takes.pop(0)
+
+    for f in (
+        Flow(1, Breaks(gives=[5, 6, 7]), False, bytearray(9)),
+        Flow(1, Breaks(takes=[9, 9]), True, bytearray(9)),
+    ):
+        e = Engine(Poller(), [f])
+        try:
+            e.run()
+            raise AssertionError("no error")
+        except OSError as err:
+            assert err.args[0] == 104
+        assert f.total(hot.C_BYTES) == 18
+
+
+def refused(each):
+    """A stream of datagrams of which every `each`-th is refused; (the stream, the error)."""
+
+    class Icmp(Sock):
+        calls = 0
+
+        def write(self, buf):
+            self.calls += 1
+            if self.calls % each == 0:
+                raise OSError(111)
+            return len(buf)
+
+    f = Flow(1, Icmp(), True, bytearray(20), Header(0, -1, 4, 8, 0, 16, 0))
+    f.quota = 20 * 60
+    try:
+        Engine(Poller(), [f]).run()
+    except OSError as err:
+        return f, err.args[0]
+    return f, 0
+
+
+def test_a_refused_datagram_now_and_then_is_sent_again():
+    """An iperf 2 server has no socket for a moment between two streams of a -P test."""
+    f, error = refused(20)
+    assert error == 0
+    assert f.total(hot.C_PKTS) == 60
+    assert f.total(hot.C_RETRY) == 3
+
+
+def test_a_server_that_is_not_there_ends_the_test():
+    f, error = refused(2)
+    assert error == 111
+    assert f.total(hot.C_PKTS) < 30

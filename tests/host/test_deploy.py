@@ -95,7 +95,7 @@ def test_plain_files_where_mpy_does_not_match(board, tmp_path, mpy, note):
 def test_only_layers_of_the_board_go_there(board, tmp_path):
     files, _ = deploy.build(board, None, tmp_path)
     layers = {path.rpartition("/")[2] for path in files if "/layers/" in path}
-    assert layers == {"__init__.py", "socket.py"}
+    assert layers == {"__init__.py", "socket.py", "socket_open.py", "socket_serve.py"}
 
 
 def test_only_changed_files_are_put(board, tmp_path):

@@ -55,6 +55,13 @@ def test_real_server_is_read_live_and_ended(version, proto):
     assert "Server listening" in result.text
 
 
+def test_ending_a_server_that_nobody_used_is_no_error():
+    with peers.serve(planned(), LOOPBACK, 1.0, lambda *_: None).peer as peer:
+        result = peer.finish()
+    assert result.error is None
+    assert (result.sent, result.received) == (None, None)
+
+
 def test_other_server_at_the_same_port_is_told():
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]

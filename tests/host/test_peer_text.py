@@ -158,6 +158,14 @@ def test_precision_comes_from_the_better_figure():
     assert best_bytes("36.0", "", "0.288", "K", "bits", 1_000_000, 50) == 36
 
 
+def test_absurd_end_after_an_abort_is_not_believed():
+    gatherer = Gatherer(False)
+    parser = Text3(gatherer, False, False)
+    parser.feed("[  5]   0.00-1.00   sec  12.0 MBytes  100663 Kbits/sec                  ")
+    parser.feed("[  5]   1.00-2664.10 sec  1.20 MBytes  4.70 Kbits/sec                  receiver")
+    assert [(s.us, s.bytes) for s in gatherer.streams()] == [(1_000_000, 12_582_912)]
+
+
 def test_error_line_of_iperf3():
     parser = Text3(Gatherer(True), True, False)
     parser.feed("iperf3: error - unable to connect to server: Connection refused")

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+
+from upyperf.boards.model import Board
+from upyperf.errors import EXIT_CODES
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
@@ -37,3 +42,22 @@ def test_paths_in_the_texts_exist() -> None:
             r"`((?:host|firmware|tests|tools|docs|boards|requirements)/[\w./-]+)`", text.read_text()
         ):
             assert (ROOT / path).exists(), f"{text.name}: {path}"
+
+
+def test_the_board_of_the_readme_is_valid() -> None:
+    block = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert block
+    board = Board.model_validate(tomllib.loads(block[1]))
+    assert board.nic.create
+
+
+def test_the_readme_tells_every_verb_and_exit_code() -> None:
+    text = (ROOT / "README.md").read_text()
+    program = Path(sys.executable).with_name("upyperf")
+    shown = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+    verbs = re.findall(r"^│ (\w+)  ", shown[shown.index("Commands") :], re.M)
+    assert "bench" in verbs
+    for verb in verbs:
+        assert f"`{verb}`" in text
+    for code in sorted({0, 130, *EXIT_CODES.values()}):
+        assert f"| {code} |" in text

@@ -1,26 +1,31 @@
 """iPerf 2 client: one test against an iperf server."""
 
-from iperf import options
 from iperf.errors import IperfError
-from iperf.result import Result
+from iperf.memory import forget
+from iperf.result import Result, public
 from iperf.v2 import common
 
-_MODES = {"reverse": "receive", "full_duplex": "bidir", "dual": "dual", "tradeoff": "tradeoff"}
-_OLD = ("2.0", "2.0.5", "2.0.6", "2.0.7", "2.0.8", "2.0.9")
-_SIGNED = ("2.0.10", "2.0.11", "2.0.12")
-_PLAIN = ("True", "true", "1", "C")
+MODES = {"reverse": "receive", "full_duplex": "bidir", "dual": "dual", "tradeoff": "tradeoff"}
 
 
 def run(cfg, layer, emit, live):
     """Run the test of `cfg` (options.client). Returns a Result; raises IperfError, whose `result` holds
     what was measured until then."""
-    kind = _check(cfg)
-    res = Result(cfg, _MODES.get(kind, "send"))
-    if cfg["udp"]:
-        from iperf.v2.udp import UdpClient as Client
+    from iperf.v2.check import check
+
+    kind = check(cfg)
+    forget("v2.check")
+    res = Result(cfg, MODES.get(kind, "send"))
+    if kind:
+        if cfg["udp"]:
+            from iperf.v2.udpmodes import UdpModes as Test
+        else:
+            from iperf.v2.tcpmodes import TcpModes as Test
+    elif cfg["udp"]:
+        from iperf.v2.udp import UdpClient as Test
     else:
-        from iperf.v2.tcp import TcpClient as Client
-    c = Client(cfg, layer, emit, live, res, kind)
+        from iperf.v2.tcp import TcpClient as Test
+    c = Test(cfg, layer, emit, live, res, kind)
     try:
         try:
             c.run()
@@ -29,6 +34,9 @@ def run(cfg, layer, emit, live):
             return res
         except OSError as e:
             raise c.broken(e) from None
+        except MemoryError as e:
+            raise IperfError("memory", "the board ran out of memory (%s): take a smaller length or fewer "
+                             "streams, or reset it" % e) from None  # fmt: skip
         except KeyboardInterrupt:
             raise IperfError("interrupted", "interrupted: what was measured until then is kept") from None
     except IperfError as e:
@@ -39,58 +47,6 @@ def run(cfg, layer, emit, live):
         raise
     finally:
         c.close()
-
-
-def _check(cfg):
-    """Check what iperf 2 can do with these options; returns the mode, None for a plain test."""
-    kind = None
-    for k in _MODES:
-        if cfg[k]:
-            kind = k
-    c = cfg["compat"]
-    if c is not None and c not in _OLD + _SIGNED + _PLAIN:
-        raise IperfError("usage", "compat=%r is not known: True (no header, iperf -C), '2.0.9' or older, or "
-                         "'2.0.10' to '2.0.12'" % (c,))  # fmt: skip
-    if kind and c in _PLAIN:
-        raise IperfError("usage", "compat sends no header, and %s needs one: leave out one of the two" % kind)
-    if kind in ("reverse", "full_duplex") and c:
-        raise IperfError("usage", "iperf %s knows no %s: use dual or tradeoff" % (c, kind))
-    cfg["old"] = c in _OLD
-    cfg["signed"] = c in _SIGNED
-    if kind and not cfg["time"] and not cfg["num_bytes"]:
-        raise IperfError("usage", "time=0 (no end) cannot be asked of the server: give a time or num_bytes")
-    if kind and cfg["num_bytes"] and cfg["num_bytes"] > 0x7FFFFFFF:
-        raise IperfError("usage", "num_bytes over 2147483647 cannot be asked of an iperf 2 server: use time")
-    if cfg["time"] > 21474836:
-        raise IperfError("usage", "time must be at most 21474836 s: iperf 2's header has no room for more")
-    if cfg["pps"]:
-        if not cfg["udp"]:
-            raise IperfError("usage", "pps needs udp=True: a TCP stream has no datagrams to count")
-        cfg["bandwidth"] = cfg["pps"] * 8 * cfg["length"]
-    if cfg["file"] and (cfg["udp"] or kind == "reverse"):
-        raise IperfError("usage", "file goes with sending over TCP only")
-    need = 36 if cfg["old"] else 40 if cfg["signed"] else 76
-    if cfg["udp"] and kind in ("dual", "tradeoff", "full_duplex") and cfg["length"] < need:
-        raise IperfError("usage", "length must be at least %d bytes: the request of a %s test needs them"
-                         % (need, kind))  # fmt: skip
-    if not cfg["udp"] and cfg["bandwidth"]:
-        _block_of_rate(cfg)
-    return kind
-
-
-def _block_of_rate(cfg):
-    """A TCP block of more than a second's worth is refused, as iperf does; the default one shrinks."""
-    second = cfg["bandwidth"] // 8
-    if cfg["length"] is None:
-        n = options.TCP_LENGTH
-        while n > 1024 and n > second // 20:
-            n //= 2
-        if n < options.TCP_LENGTH:
-            cfg["length"] = n
-            cfg["adapted"].append("blocks of %d bytes: at this bandwidth larger ones come in bursts" % n)
-    elif cfg["length"] > second:
-        raise IperfError("usage", "length %d is more than a second of %d bit/s: take smaller blocks"
-                         % (cfg["length"], cfg["bandwidth"]))  # fmt: skip
 
 
 class Client:
@@ -131,7 +87,7 @@ class Client:
 
     def started(self):
         """Say that the test begins (the options are final)."""
-        self.emit("start", {"role": "client", "options": options.public(self.cfg),
+        self.emit("start", {"role": "client", "options": public(self.cfg),
                             "adapted": self.cfg["adapted"]})  # fmt: skip
 
     def connected(self):
@@ -142,11 +98,6 @@ class Client:
             self.res.conns.append((k, s.local, s.remote))
         self.emit("connected", {"local": self.socks[0].local, "remote": [self.cfg["host"], self.cfg["port"]],
                                 "streams": ids})  # fmt: skip
-
-    def joined(self, f):
-        """A stream of the server's own has come: it joins the test."""
-        self.engine.add(f)
-        self.res.conns.append((f.id, f.sock.local, f.sock.remote))
 
     def end_senders(self):
         for f in self.flows:
@@ -167,14 +118,6 @@ class Client:
         """The IperfError that says what an OSError means here."""
         n = e.args[0] if e.args and isinstance(e.args[0], int) else 0
         return common.closed(n, self.who, "in the test")
-
-    def no_callback(self):
-        return IperfError("peer", "%s did not connect back to port %d: a firewall on the way, or a server "
-                          "that knows no %s" % (self.who, self.cfg["listen_port"], self.kind))  # fmt: skip
-
-    def no_data(self):
-        return IperfError("peer", "%s sent nothing: iperf 2.0 servers know no %s (dual and tradeoff they do)"
-                          % (self.who, self.kind))  # fmt: skip
 
     def close(self):
         for s in self.socks:

@@ -22,6 +22,8 @@ def engine(poller, flows, cfg, time_us, on_row, expect_us=0):
     if interval:
         us = time_us or expect_us
         want = (us // interval + 3) * max(2, len(flows)) if us else 1000
+        if not time_us:
+            want = min(want, 2000)  # only the client's word for it
         most = gc.mem_free() // 8 // _ROW_BYTES if hasattr(gc, "mem_free") else 100000
         rows = max(32, min(want, most))
     return Engine(poller, flows, time_us=time_us, interval_us=interval, rows=rows, on_row=on_row)
@@ -33,12 +35,19 @@ def note_clock(cfg):
         cfg["adapted"].append(NOTE_CLOCK)
 
 
+def collect():
+    """Collect garbage where memory is scarce (CPython's heap is not, and a collection takes long there)."""
+    if hasattr(gc, "mem_free"):
+        gc.collect()
+
+
 def room(layer, length=0):
-    """Bytes of the buffer that takes any datagram: what the layer can, within a sixth of the heap."""
-    gc.collect()
+    """Bytes of the buffer that takes any datagram: what the layer can, within a little of the heap (what
+    comes through a listening socket is allocated once more)."""
+    collect()
     n = layer.caps()["udp_max"]
     if hasattr(gc, "mem_free"):
-        n = min(n, max(gc.mem_free() // 6, 1500))
+        n = min(n, max(gc.mem_free() // 16, 1500))
     return max(n, length)
 
 

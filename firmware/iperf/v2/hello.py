@@ -2,7 +2,7 @@
 
 from iperf import clock
 from iperf.engine import POLLIN
-from iperf.v2 import wire
+from iperf.v2 import request
 
 _FIRST_US = 4000000  # as iperf 2.1, which however serves nobody else meanwhile
 _REST_US = 1000000
@@ -47,24 +47,24 @@ class Hello:
             self.have += n
             if self.have == 4:
                 self._first()
-            elif self.cookie and not wire.may_be_cookie(self.buf, self.have):
+            elif self.cookie and not request.may_be_cookie(self.buf, self.have):
                 break
-        if self.cookie and self.have == wire.COOKIE_LEN and wire.may_be_cookie(self.buf, self.have):
+        if self.cookie and self.have == request.COOKIE_LEN and request.may_be_cookie(self.buf, self.have):
             self.why = "it is an iPerf 3 client: serve version 3 for it (port 5201), or use iperf (2) there"
             return STRAY
         return self._ready()
 
     def _first(self):
         """Four bytes are there: flags, or the begin of an iPerf 3 cookie, or payload."""
-        flags = wire.Request(self.buf, 0, 4).flags
-        n = wire.header_len(flags)
+        flags = request.Request(self.buf, 0, 4).flags
+        n = request.header_len(flags)
         if n:
             self.need = n
             if n > len(self.buf):
                 self.buf = self.buf + bytes(n - len(self.buf))
-        elif wire.may_be_cookie(self.buf, 4):
+        elif request.may_be_cookie(self.buf, 4):
             self.cookie = True
-            self.need = wire.COOKIE_LEN
+            self.need = request.COOKIE_LEN
         self.bound = _REST_US
         self.began = clock.ticks_us()  # the test began here
 
@@ -77,7 +77,7 @@ class Hello:
     def _ready(self):
         # an incomplete header says nothing: then it is payload
         whole = self.have >= self.need and not self.cookie
-        self.request = wire.Request(self.buf, 0, self.have if whole else 0)
+        self.request = request.Request(self.buf, 0, self.have if whole else 0)
         return READY
 
     def _gone(self, why):

@@ -2,10 +2,12 @@
 
 import gc
 
-from iperf import clock, options
+from iperf import clock
 from iperf.engine import POLLIN
 from iperf.errors import IperfError
-from iperf.v2 import common, wire
+from iperf.memory import buffer
+from iperf.result import public
+from iperf.v2 import common, request, wire
 from iperf.v2.session import Session
 
 _KEEP = 8  # results kept of a server that runs on
@@ -19,8 +21,11 @@ def run(cfg, layer, emit, live):
     s = Server(cfg, layer, emit, live)
     try:
         return s.run()
-    except KeyboardInterrupt:
-        e = IperfError("interrupted", "interrupted: the server stopped")
+    except (KeyboardInterrupt, MemoryError) as e:
+        if isinstance(e, MemoryError):
+            e = IperfError("memory", "the board ran out of memory: take a smaller length, or reset it")
+        else:
+            e = IperfError("interrupted", "interrupted: the server stopped")
         e.result = s.stop()
         raise e from None
     finally:
@@ -44,6 +49,9 @@ class Server:
         self._send_buf = None
         self.asked = cfg["length"] or 0
         if cfg["udp"]:
+            import iperf.v2.door
+            import iperf.v2.inflow  # noqa: F401 - not while the first client waits
+
             self.udp_max = layer.caps()["udp_max"]
             common.note_clock(cfg)
             try:
@@ -51,22 +59,21 @@ class Server:
             except MemoryError:
                 raise IperfError("memory", "no memory to receive datagrams: take a smaller length") from None
         else:
-            self.rbuf = options.buffer(cfg)[0]
+            import iperf.v2.hello  # noqa: F401
+
+            self.rbuf = buffer(cfg)[0]
 
     def run(self):
         cfg = self.cfg
         if cfg["udp"]:
-            import iperf.v2.datagrams  # noqa: F401 - not while the first client waits
             from iperf.v2.door import Door
 
             self.door = Door(self.layer, cfg["bind"], cfg["port"], cfg, self.poller, self.rbuf,
                              self._wanted, self._stream, self._feed)  # fmt: skip
         else:
-            import iperf.v2.hello  # noqa: F401
-
             self.listener = self.layer.tcp_listen(cfg["bind"], cfg["port"], cfg, 8)
             self.poller.register(self.listener, POLLIN)
-        self.emit("start", {"role": "server", "options": options.public(cfg), "adapted": cfg["adapted"]})
+        self.emit("start", {"role": "server", "options": public(cfg), "adapted": cfg["adapted"]})
         total, idle = clock.Elapsed(), clock.Elapsed()
         while True:
             # the engines wait by themselves
@@ -101,7 +108,7 @@ class Server:
                 return s
         if self.left and self.begun >= self.left:
             return None
-        gc.collect()
+        common.collect()
         s = Session(self, req, remote)
         self.sessions.append(s)
         self.begun += 1
@@ -113,7 +120,7 @@ class Server:
         n = len(self.sessions)
         for s in self.sessions:
             if s.engine is not None:
-                s.engine.slice_us = max(2000, 20000 // n)
+                s.engine.slice_us = max(500, 20000 // n)
 
     def _greet(self):
         """Connections: new ones, and those that have not said what they want."""
@@ -156,9 +163,12 @@ class Server:
                 return
             self._refuse(h.sock, "busy", "%s came while the last test runs" % who)
         except MemoryError:
-            self._refuse(h.sock, "memory", "no memory for another client: %s is refused" % who)
-        except OSError as e:
-            self._refuse(h.sock, "closed", "%s went away at once (%s)" % (who, e))
+            text = "no memory for another client: %s is refused" % who
+            if s is not None and not s.engine.flows:
+                s.failed("memory", text)
+                h.sock.close()
+            else:
+                self._refuse(h.sock, "memory", text)
 
     def _refuse(self, sock, kind, text):
         self.emit("error", {"kind": kind, "text": text, "errno": None})
@@ -166,13 +176,13 @@ class Server:
 
     def request(self, buf, n):
         """What the header in a datagram asks for."""
-        layout, _ = wire.layout(buf, n)
-        return wire.Request(buf, 12 if layout == wire.OLD else 16, n if layout != wire.BARE else 0)
+        layout, _ = request.layout(buf, n)
+        return request.Request(buf, 12 if layout == wire.OLD else 16, n if layout != wire.BARE else 0)
 
     def _wanted(self, buf, n, addr):
         if n < 4:
             return False
-        wide = wire.layout(buf, n)[1]
+        wide = request.layout(buf, n)[1]
         if buf[12 if wide else 0] & 128:
             return False  # the final datagram of a stream that is over
         if self.left and self.begun >= self.left:
@@ -185,7 +195,7 @@ class Server:
         try:
             s = self._session(self.request(buf, n), sock.remote)
             if s is not None:
-                return s.join_udp(sock, buf, n, buf[3] | buf[2] | buf[1] | buf[0])
+                return s.join_udp(sock, buf, n, request.number(buf))
         except MemoryError:
             self.emit("error", {"kind": "memory", "text": "no memory for another client", "errno": None})
         sock.close()
@@ -198,7 +208,7 @@ class Server:
         """A buffer to send TCP blocks from: shared, unless a client asks for another length."""
         want = length or self.asked or len(self.rbuf)
         if self._send_buf is None or len(self._send_buf) != want:
-            gc.collect()
+            common.collect()
             if hasattr(gc, "mem_free") and want > 1024:
                 want = min(want, max(1024, gc.mem_free() // 3))
             self._send_buf = bytearray(want)

@@ -2,15 +2,12 @@
 
 from iperf import clock, hot
 from iperf.engine import POLLIN
-from iperf.errors import IperfError
 from iperf.flow import Flow
 from iperf.result import Result
-from iperf.v2 import common, wire
+from iperf.v2 import common, request
 
-_DEFAULT_US = 10000000
-_LONGEST_US = 86400000000
 _HUSH_US = 300000  # a client that waits for our half-close, which the port does not know
-_TOGETHER_US = 1000000  # streams of one -P test come within this time
+_TOGETHER_S = 1  # streams of one -P test come within this time
 
 _MODES = {"receive": "receive", "reverse": "send", "full_duplex": "bidir"}
 
@@ -34,7 +31,6 @@ class Session:
         self.turned = req.mode != "tradeoff"
         self.fins = []
         self.engine = self._new_engine()
-        self.began = clock.ticks_us()
 
     def _new_engine(self):
         s = self.server
@@ -52,7 +48,7 @@ class Session:
             ip == self.ip and self.moved and self.turned == (mine.mode != "tradeoff")
             and req.mode == mine.mode and req.streams == mine.streams and req.port == mine.port
             and ((req.streams == 1 and not req.flags) or self.streams < req.streams)
-            and clock.ticks_diff(clock.ticks_us(), self.began) < _TOGETHER_US
+            and self.engine.clock.s < _TOGETHER_S
         )  # fmt: skip
 
     def say_connected(self, sock, f):
@@ -66,37 +62,40 @@ class Session:
         self.streams += 1
         self.open.append(sock)
         f = None
-        if wire.wants_ack(req.flags):
-            sock.write(memoryview(hello.buf)[: wire.put_ack(hello.buf)])
+        if request.wants_ack(req.flags):
+            try:
+                sock.write(memoryview(hello.buf)[: request.put_ack(hello.buf)])
+            except OSError:
+                pass  # its stream will tell
         if req.mode != "reverse":
-            f = self._watched(Flow(self._id(), sock, False, self.server.rbuf))
+            f = self.watched(Flow(self.next_id(), sock, False, self.server.rbuf))
             self._add(f, hello.began)
             common.count(f, hello.have)
         if req.mode in ("reverse", "full_duplex"):
-            s = self._sender(sock, req)
+            s = self._back().sender(self, sock, req)
             f = f or s
         elif req.mode == "dual":
-            self._connect_back(req)
+            self._back().connect(self, req)
         self.say_connected(sock, f)
 
     def join_udp(self, sock, buf, n, number):
         """A datagram stream; its first datagram is in buf. Returns the flow that the client's datagrams
         belong to."""
-        from iperf.v2.datagrams import InFlow  # loaded by the server
+        from iperf.v2.inflow import InFlow  # loaded by the server
 
-        layout, wide = wire.layout(buf, n)
+        layout, wide = request.layout(buf, n)
         req = self.server.request(buf, n)
         self.streams += 1
         self.open.append(sock)
         f = None
         if req.mode != "reverse":
-            f = InFlow(self._id(), sock, buf, layout, wide, number, req.wants_report)
-            self._add(self._watched(f), self.server.door.came)
+            f = InFlow(self.next_id(), sock, buf, layout, wide, number, req.wants_report)
+            self._add(self.watched(f), self.server.door.came)
         if req.mode in ("reverse", "full_duplex"):
-            s = self._sender(sock, req)
+            s = self._back().sender(self, sock, req)
             f = f or s
         elif req.mode == "dual":
-            self._connect_back(req)
+            self._back().connect(self, req)
         self.say_connected(sock, f)
         f.session = self
         return f
@@ -106,10 +105,16 @@ class Session:
         self.engine.add(f)
         f.start_us -= clock.ticks_diff(clock.ticks_us(), since)
 
-    def _id(self):
+    def _back(self):
+        """What sends: loaded when a client asks for it."""
+        from iperf.v2 import back
+
+        return back
+
+    def next_id(self):
         return 1 + max([f.id for f in self.engine.flows] + [s["id"] for s in self.res.streams] + [0])
 
-    def _watched(self, f):
+    def watched(self, f):
         f.quiet_us = int(self.cfg["rcv_timeout"] * 1000000)
         f.moved_at = clock.ticks_us()
         f.moved_n = -1
@@ -117,48 +122,7 @@ class Session:
         f.shut = False
         return f
 
-    def _sender(self, sock, req):
-        """The direction from us: paced, as long as the client asked."""
-        udp = self.cfg["udp"]
-        rate = req.rate
-        if udp:
-            n = min(max(req.length or 1470, 16), self.server.udp_max)
-            header = wire.header(wire.NEW, True, 1)
-            buf = bytearray(n)
-            buf[3] = 1
-            f = Flow(self._id(), sock, True, buf, header, rate or 1048576)
-        else:
-            f = Flow(self._id(), sock, True, self.server.send_buffer(req.length), rate=rate)
-        self._watched(f)
-        if f.paced:
-            f.quiet_us += 3 * f.p[hot.P_GAP]
-        f.quota = req.num_bytes
-        self.engine.add(f)
-        if not req.num_bytes:
-            us = f.start_us + min(req.time_us or _DEFAULT_US, _LONGEST_US)
-            f.stop = (us // 1000000, us % 1000000)
-        return f
-
-    def _connect_back(self, req):
-        """Dual and tradeoff: a stream of its own to the client's listener."""
-        s = self.server
-        port = req.port
-        try:
-            if not port or not self.ip:
-                raise IperfError("protocol", "the client asked for a connection back, but named no port")
-            if self.cfg["udp"]:
-                sock = s.layer.udp_connect(self.ip, port, self.cfg)
-            else:
-                sock = s.layer.tcp_connect(self.ip, port, self.cfg, 2000)
-            self.open.append(sock)
-            f = self._sender(sock, req)
-            self.res.conns.append((f.id, sock.local, sock.remote))
-        except IperfError as e:
-            self._error(e.kind, "could not connect back to the client's port %d: %s" % (port, e.text))
-        except MemoryError:
-            self._error("memory", "no memory for the stream back to the client")
-
-    def _error(self, kind, text):
+    def failed(self, kind, text):
         if self.res.error is None:
             self.res.error = {"kind": kind, "text": text}
         self.server.emit("error", {"kind": kind, "text": text, "errno": None})
@@ -225,7 +189,7 @@ class Session:
         if f.quiet_us == _HUSH_US:
             return
         if f.header is None:
-            self._error("timeout", "%s: nothing moved for %d s, closed" % (self.ip, silent // 1000000))
+            self.failed("timeout", "%s: nothing moved for %d s, closed" % (self.ip, silent // 1000000))
         else:
             self.server.emit("text", {"text": "%s: no final datagram, ended after %d s of silence"
                                       % (self.ip, silent // 1000000)})  # fmt: skip
@@ -236,7 +200,7 @@ class Session:
         self.engine.end(f)
         if f.header is None:
             e = common.closed(n, "the client %s" % self.ip, "in the test")
-            self._error(e.kind, e.text)
+            self.failed(e.kind, e.text)
 
     def _shut(self, f):
         """What follows the end of a stream."""
@@ -252,18 +216,20 @@ class Session:
             mate.quiet_us = _HUSH_US
 
     def _shut_udp(self, f):
-        from iperf.v2.datagrams import Fin, Report
-
         if self.server.door is not None:
             self.server.door.forget(f)
         if not f.sender:
-            if f.fin and f.report:
+            if f.fin and f.answer:
+                from iperf.v2.inflow import Report
+
                 self.ends.append(Report(f, f.end_us - f.start_us))
                 self.server.poller.register(f.sock, POLLIN)
             elif self._mate(f) is None:
                 self._close(f.sock)
             return
         back = self.req.mode in ("dual", "tradeoff")
+        from iperf.v2.fin import Fin
+
         h = Fin(f, False, back)
         if back:
             self.fins.append(h)
@@ -294,7 +260,7 @@ class Session:
         self._take()
         self.engine = self._new_engine()
         for _ in range(n):
-            self._connect_back(self.req)
+            self._back().connect(self, self.req)
 
     # -- the end
 

@@ -2,11 +2,10 @@
 
 import gc
 
-from iperf import clock, options, result
-from iperf.engine import Engine
+from iperf import clock, result
 from iperf.errors import IperfError
-from iperf.flow import Flow
-from iperf.v3 import params, results, wire
+from iperf.memory import buffer, forget
+from iperf.v3 import wire
 from iperf.v3.control import Closed, Control
 
 _STATE_MS = 15000  # a server answers at once, or it is not there any more
@@ -55,10 +54,12 @@ class _Client:
         self.live = live
         self.res = res
         self.ctl = None
+        self.socks = []
         self.flows = []
         self.engine = None
         self.who = "the server %s port %d" % (cfg["host"], cfg["port"])
         self.state = 0
+        self.quota = 0
         self.pending = []  # states that came during the UDP greetings
 
     # -- the session
@@ -69,10 +70,10 @@ class _Client:
             raise IperfError("usage", "length must be at least 16 bytes with 64-bit counters")
         # buffers first: a board without memory for them fails before it bothers the server
         n = cfg["parallel"] * (2 if cfg["bidir"] else 1)
-        self.bufs = options.buffer(cfg, n if cfg["udp"] and not cfg["reverse"] else 2 if cfg["bidir"] else 1)
+        self.bufs = buffer(cfg, n if cfg["udp"] and not cfg["reverse"] else 2 if cfg["bidir"] else 1)
         for b in self.bufs:
             wire.fill(b, cfg["repeating_payload"])
-        self.emit("start", {"role": "client", "options": options.public(cfg), "adapted": cfg["adapted"]})
+        self.emit("start", {"role": "client", "options": result.public(cfg), "adapted": cfg["adapted"]})
         own = {"ipv6": cfg["ipv6"], "bind": cfg["bind"], "nodelay": "nodelay" in self.layer.caps()["options"]}
         sock = self.layer.tcp_connect(cfg["host"], cfg["port"], own, int(cfg["connect_timeout"] * 1000))
         self.ctl = Control(self.layer, sock, self.who)
@@ -88,7 +89,8 @@ class _Client:
         while True:
             self.state = s = self._next_state()
             if s == wire.PARAM_EXCHANGE:
-                ctl.send_json(params.from_options(self.cfg))
+                self._send_params()
+                forget("v3.params")
             elif s == wire.CREATE_STREAMS:
                 self._create_streams()
             elif s == wire.TEST_START:
@@ -103,6 +105,13 @@ class _Client:
             else:
                 self._bad_state(s)
 
+    def _send_params(self):
+        # a function of its own: while its frame lives, the module cannot go
+        from iperf.v3 import params
+
+        self.quota = params.quota(self.cfg)
+        self.ctl.send_json(params.from_options(self.cfg))
+
     def _next_state(self):
         if self.pending:
             return self.pending.pop(0)
@@ -111,34 +120,17 @@ class _Client:
             return self.ctl.state(_STATE_MS)
         except IperfError as e:
             if first and e.kind == "timeout":
-                raise IperfError("wrong-peer", "%s does not answer the iPerf 3 greeting: is it an iPerf 2 server "
-                                 "(then use version 2), or is it stuck?" % self.who) from None  # fmt: skip
+                raise _why().silent(self.who) from None
             raise
 
     def _bad_state(self, s):
         """Raise what a negative, unexpected or unknown state means."""
-        if s == wire.ACCESS_DENIED:
-            raise IperfError("busy", "%s is busy with another test: try again later" % self.who)
         if s == wire.SERVER_ERROR:
             self.ctl.raise_error()
-        if s == wire.SERVER_TERMINATE:
-            raise IperfError("closed", "%s was stopped by its user" % self.who)
-        if not self.flows:
-            raise IperfError("wrong-peer", "%s answers %d where iPerf 3 expects a state: it looks like an "
-                             "iPerf 2 server (then use version 2)" % (self.who, s))  # fmt: skip
-        raise IperfError("protocol", "%s sent the unknown state %d" % (self.who, s))
+        raise _why().bad_state(self.who, s, bool(self.socks or self.res.streams))
 
     def _closed(self):
-        if self.state == 0:
-            return IperfError("wrong-peer", "%s closed the connection at the iPerf 3 greeting: is it an iPerf 2 "
-                              "server (then use version 2)?" % self.who)  # fmt: skip
-        if self.state == wire.PARAM_EXCHANGE:
-            return IperfError("peer", "%s rejected the test's parameters (it closed the connection); its own "
-                              "output says why" % self.who)  # fmt: skip
-        return IperfError("closed", "%s closed the control connection %s: was it stopped?" % (self.who, {
-            wire.CREATE_STREAMS: "before the streams were set up", wire.TEST_START: "before the test began",
-            wire.TEST_RUNNING: "during the test", wire.EXCHANGE_RESULTS: "before the results came",
-        }.get(self.state, "too early")))  # fmt: skip
+        return _why().closed(self.who, self.state)
 
     # -- streams
 
@@ -152,9 +144,15 @@ class _Client:
         source = None
         if cfg["file"]:
             source = _open(cfg["file"])
+        for _ in range(total):
+            self.socks.append(self._udp_stream() if cfg["udp"] else self._tcp_stream())
+        # what the set-up needed and the test does not
+        forget("layers.socket_open")
+        from iperf.flow import Flow
+
         for k in range(total):
             sending = k < senders
-            sock = self._udp_stream() if cfg["udp"] else self._tcp_stream()
+            sock = self.socks[k]
             if cfg["udp"] and not cfg["reverse"]:
                 buf = self.bufs[k]  # numbers and time stamps are the stream's own
             else:
@@ -162,9 +160,10 @@ class _Client:
             if sending and header is not None:
                 buf[:16] = bytes(16)
                 buf[header.o[0]] = header.first
-            self.flows.append(
-                Flow(ids[k], sock, sending, buf, header, cfg["bandwidth"] if sending else 0, source if sending else None)
-            )
+            f = Flow(ids[k], sock, sending, buf, header, cfg["bandwidth"] if sending else 0)
+            if sending:
+                f.source = source
+            self.flows.append(f)
         self.emit("connected", {"local": self.flows[0].sock.local, "remote": [cfg["host"], cfg["port"]],
                                 "streams": ids})  # fmt: skip
 
@@ -183,7 +182,7 @@ class _Client:
         poller = self.layer.Poller()
         poller.register(sock, 1)
         try:
-            for k in range(_HELLO_TRIES):
+            for _ in range(_HELLO_TRIES):
                 sock.write(wire.UDP_HELLO)
                 t0 = clock.ticks_us()
                 while True:
@@ -198,12 +197,11 @@ class _Client:
                     return sock  # the server has all its streams: only the answer was lost
         except OSError as e:
             sock.close()
-            raise IperfError("udp-handshake", "%s answers no UDP on port %d (%s)" % (self.who, cfg["port"], e)) from None
+            raise _why().no_greeting(self.who, cfg["port"], 0, e) from None
         finally:
             poller.unregister(sock)
         sock.close()
-        raise IperfError("udp-handshake", "the UDP greeting was sent %d times and never answered: is UDP port %d "
-                         "of %s filtered?" % (_HELLO_TRIES, cfg["port"], cfg["host"]))  # fmt: skip
+        raise _why().no_greeting(self.who, cfg["port"], _HELLO_TRIES)
 
     def _began(self):
         """Look at the control connection between two greetings; True when the server started the test."""
@@ -220,14 +218,17 @@ class _Client:
     def _test(self):
         cfg = self.cfg
         self.ctl.poller.unregister(self.ctl.sock)
-        quota = params.quota(cfg)
+        quota = self.quota
+        from iperf.engine import Engine
+
         gc.collect()
         free = gc.mem_free() if hasattr(gc, "mem_free") else None
         self.engine = Engine(
             self.layer.Poller(), self.flows, time_us=0 if quota else int(cfg["time"] * 1000000),
-            omit_us=int((cfg["omit"] or 0) * 1000000), quota=quota, interval_us=int(cfg["interval"] * 1000000),
-            rows=_rows(cfg, len(self.flows)), on_row=self._row if self.live else None,
-            watch=((self.ctl.sock, self._control_in_test),), idle_us=120000000,
+            omit_us=int((cfg["omit"] or 0) * 1000000), quota=quota,
+            interval_us=int(cfg["interval"] * 1000000), rows=_rows(cfg, len(self.flows)),
+            on_row=self._row if self.live else None, watch=((self.ctl.sock, self._control_in_test),),
+            idle_us=120000000,
         )  # fmt: skip
         try:
             reason = self.engine.run()
@@ -256,15 +257,12 @@ class _Client:
 
     def _stream_failed(self, e):
         """A stream's socket failed: the control connection may say why."""
-        n = e.args[0] if e.args else 0
         self.keep()
         try:
             self._read_what_ended_it()
         except IperfError as why:
             return why
-        if n == 12:
-            return IperfError("memory", "the board ran out of memory for the network (ENOMEM)", n)
-        return IperfError("closed", "a data connection to %s broke: %s" % (self.who, e), n)
+        return _why().stream_failed(self.who, e)
 
     def _read_what_ended_it(self):
         try:
@@ -278,8 +276,14 @@ class _Client:
     def _exchange(self):
         ctl = self.ctl
         ctl.drain_stop()
-        for f in self.flows:
-            f.sock.close()
+        for s in self.socks:
+            s.close()
+        # the figures are in the result: streams, engine and loops make room for the exchange
+        self.flows = []
+        self.engine = None
+        forget("engine", "hot", "flow")
+        from iperf.v3 import results
+
         ctl.send_json(results.outgoing(self.res))
         theirs = ctl.read_json(_STATE_MS, "its results", _most())
         odd = results.incoming(self.res, theirs)
@@ -304,22 +308,29 @@ class _Client:
             pass
 
     def close(self):
-        for f in self.flows:
-            f.sock.close()
+        for s in self.socks:
+            s.close()
         if self.ctl is not None:
             self.ctl.drain_stop()
             self.ctl.close()
             self.ctl = None
+        self.socks = []
         self.flows = []
 
 
+def _why():
+    from iperf.v3 import why
+
+    return why
+
+
 def _rows(cfg, flows):
-    """Rows of the ring: the whole test where it fits in an eighth of the heap, 32 at least."""
+    """Rows of the ring: the whole test where it fits in an eighth of the heap, 8 at least."""
     if not cfg["interval"]:
         return 1
     want = int((cfg["time"] + (cfg["omit"] or 0)) / cfg["interval"] + 3) * flows
     most = gc.mem_free() // 8 // 52 if hasattr(gc, "mem_free") else 100000
-    return max(32, min(want if cfg["time"] else 100000, most, 100000))
+    return max(8, min(want if cfg["time"] else 100000, most, 100000))
 
 
 def _most():

@@ -47,7 +47,8 @@ class Control:
     def _wait(self, flags, t0, timeout_ms, what):
         left = timeout_ms - clock.ticks_diff(clock.ticks_us(), t0) // 1000
         if left <= 0:
-            raise IperfError("timeout", "%s did not send %s within %d s" % (self.who, what, timeout_ms // 1000))
+            raise IperfError("timeout", "%s did not send %s within %d s"
+                             % (self.who, what, timeout_ms // 1000))  # fmt: skip
         self.poller.modify(self.sock, flags)
         self.poller.wait(left if left < 500 else 500)
         for s in self.drain:
@@ -146,12 +147,6 @@ class Control:
         """Raise the peer error of a SERVER_ERROR frame (8 bytes; 3.12 sends 4 in one case)."""
         if frame is None:
             frame = self._rest(4) + self._rest(4)
-        code = errno = 0
-        if len(frame) >= 4:
-            code = int.from_bytes(frame[:4], "big")
-        if len(frame) >= 8:
-            errno = int.from_bytes(frame[4:8], "big")
-        text = "%s reports error %d: %s" % (self.who, code, wire.error_text(code))
-        if errno:
-            text += " (errno %d)" % errno
-        raise IperfError("peer", text, code)
+        from iperf.v3 import why
+
+        raise why.error_frame(self.who, frame)

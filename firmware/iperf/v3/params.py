@@ -1,6 +1,6 @@
 """The parameters of a test as JSON (iperf.md B2): from our options, and from a client's."""
 
-from iperf import options
+from iperf.memory import TCP_LENGTH
 
 VERSION = "3.12"  # the behaviour that we follow
 
@@ -60,7 +60,7 @@ def to_options(p, server_cfg):
         "format": server_cfg["format"], "adapted": [],
     }  # fmt: skip
     if udp and not length:
-        cfg["length"] = options.TCP_LENGTH
+        cfg["length"] = TCP_LENGTH
     return cfg
 
 

@@ -2,11 +2,12 @@
 
 import gc
 
-from iperf import clock, options, result
+from iperf import clock, result
 from iperf.engine import Engine
 from iperf.errors import IperfError
 from iperf.flow import Flow
-from iperf.v3 import params, results, wire
+from iperf.memory import TCP_LENGTH, buffer, forget
+from iperf.v3 import wire
 from iperf.v3.control import Closed, Control
 
 _STATE_MS = 15000
@@ -49,7 +50,7 @@ class _Server:
     def run(self):
         cfg = self.cfg
         left = 1 if cfg["one_off"] else cfg["tests"] or 0
-        self.emit("start", {"role": "server", "options": options.public(cfg), "adapted": cfg["adapted"]})
+        self.emit("start", {"role": "server", "options": result.public(cfg), "adapted": cfg["adapted"]})
         while True:
             sock, remote = self._accept()
             if sock is None:
@@ -126,7 +127,8 @@ class _Test:
         try:
             cookie = ctl.read(wire.COOKIE_SIZE, 5000, "its cookie")
             if not _is_cookie(cookie):
-                raise IperfError("wrong-peer", "%s speaks no iPerf 3 (an iPerf 2 client? serve version 2)" % self.who)
+                raise IperfError("wrong-peer", "%s speaks no iPerf 3 (an iPerf 2 client? serve version 2)"
+                                 % self.who)  # fmt: skip
             self.cookie = bytes(cookie)
             ctl.send_state(wire.PARAM_EXCHANGE)
             p = ctl.read_json(_STATE_MS, "its parameters", 8192)
@@ -145,6 +147,8 @@ class _Test:
                              "before the test began")) from None  # fmt: skip
 
     def _take_params(self, p):
+        from iperf.v3 import params
+
         server = self.server.cfg
         try:
             cfg = params.to_options(p, server)
@@ -156,7 +160,7 @@ class _Test:
             if cfg[key] and key not in self.layer.caps()["options"]:
                 raise _Refused(code, "layer %s cannot set %s" % (self.layer.NAME, key))
         if cfg["udp"] and cfg["length"] > self.layer.caps()["udp_max"]:
-            if cfg["length"] == options.TCP_LENGTH:
+            if cfg["length"] == TCP_LENGTH:
                 cfg["length"] = min(1460, self.layer.caps()["udp_max"])
             else:
                 raise _Refused(20, "datagrams of %d bytes are longer than the layer's %d"
@@ -172,8 +176,8 @@ class _Test:
         try:
             # a TCP length is only the size of one write: a board takes what its heap allows
             if not cfg["udp"]:
-                cfg["length"] = min(cfg["length"] or options.TCP_LENGTH, _most())
-            self.bufs = options.buffer(cfg, n if cfg["udp"] and sends else 2 if cfg["bidir"] else 1)
+                cfg["length"] = min(cfg["length"] or TCP_LENGTH, _most())
+            self.bufs = buffer(cfg, n if cfg["udp"] and sends else 2 if cfg["bidir"] else 1)
         except IperfError as e:
             raise _Refused(8, e.text) from None
         self.res = result.Result(cfg, "bidir" if cfg["bidir"] else "send" if cfg["reverse"] else "receive")
@@ -270,6 +274,7 @@ class _Test:
     def _test(self):
         cfg = self.cfg
         self.ctl.poller.unregister(self.ctl.sock)
+        forget("v3.params", "options", "layers.socket_open", "units")
         gc.collect()
         free = gc.mem_free() if hasattr(gc, "mem_free") else None
         whole = cfg["time"] + cfg["omit"] + _GRACE_S if cfg["time"] else 0
@@ -289,7 +294,7 @@ class _Test:
             self.keep()
             self._wait_for_end()
             if e.args and e.args[0] == 12:
-                raise IperfError("memory", "the board ran out of memory for the network (ENOMEM)", 12) from None
+                raise IperfError("memory", "no memory left for the network (ENOMEM)", 12) from None
         finally:
             self.engine.finish()
             self.ctl.poller.register(self.ctl.sock, 1)
@@ -354,6 +359,8 @@ class _Test:
             f.sock.close()
         ctl.send_state(wire.EXCHANGE_RESULTS)
         theirs = ctl.read_json(_STATE_MS, "its results", _most() * 2)
+        from iperf.v3 import results
+
         odd = results.incoming(res, theirs)
         text = None
         if self.cfg["get_server_output"]:

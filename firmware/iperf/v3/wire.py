@@ -1,7 +1,5 @@
 """iPerf 3 on the wire: states, error numbers, datagram headers (iperf.md B1, B3; iperf_api.h)."""
 
-from iperf.flow import Header
-
 try:
     from micropython import const
 except ImportError:
@@ -39,26 +37,10 @@ IESETWINDOW = const(130)
 IEPROTOCOL = const(131)
 
 
-def error_text(code):
-    """What a server means by an error number."""
-    return {
-        6: "number of parallel streams too large", 13: "an option is not implemented there",
-        18: "no SCTP support", 20: "block size too large for UDP",
-        27: "the total bit rate is over the server's limit", 37: "the test is longer than the server allows",
-        106: "it could not read the cookie", 109: "the control connection closed",
-        110: "it got an unknown control message", 114: "it could not read the test parameters",
-        117: "it could not read the results", 119: "the client terminated", 120: "the server terminated",
-        121: "it is busy", 122: "it cannot set no-delay", 123: "it cannot set the MSS",
-        125: "it cannot set the type of service", 130: "it cannot set the socket buffer size",
-        131: "it does not support that protocol", 134: "it cannot set the congestion control",
-        142: "authorization failed", 144: "it received no data for its timeout",
-        160: "the test ran longer than the server allows", 203: "it could not connect a stream",
-        204: "it could not accept a stream", 208: "a stream has an invalid id",
-    }.get(code, "see iperf_api.h")  # fmt: skip
-
-
 def udp_header(bits64):
     """Datagram header: seconds, microseconds, then the number (from 1) in 32 or 64 bits, big-endian."""
+    from iperf.flow import Header
+
     if bits64:
         return Header(12, 8, 0, 4, -1, 16, 1)
     return Header(8, -1, 0, 4, -1, 12, 1)

@@ -8,9 +8,11 @@ from typing import Any
 
 from upyperf.analysis import bounds, ends, limits
 from upyperf.analysis.bounds import Bound
-from upyperf.analysis.units import format_rate, loss_percent
+from upyperf.analysis.units import format_rate, format_time_us, loss_percent
 from upyperf.records import Bench, Direction, Interval, RunResult, Sum, Test, Way
 
+_STALLED = 0.01
+"""Share of a test that pacing may give up on unsaid."""
 _WAYS: dict[str, tuple[Way, ...]] = {"send": ("send",), "receive": ("receive",)}
 
 
@@ -234,6 +236,13 @@ def warnings(row: Row) -> list[str]:
             "is the link what board.toml says, are both clocks right?"
             if not bound.of_sender
             else f"above the {bound.what} of {format_rate(bound.bps)}: the pacing of the sender does not hold"
+        )
+    if row.stall_us and row.direction.board and row.stall_us > _STALLED * row.direction.board.us:
+        share = 100 * row.stall_us / row.direction.board.us
+        found.append(
+            f"pacing gave up on {format_time_us(row.stall_us)} ({share:.0f} % of the test): the board was "
+            "held up between sends, and lost time is not caught up in bursts; a busy PC does this to a "
+            "virtual board"
         )
     if row.run.test.mode not in _WAYS:
         found = [f"{row.way}: {line}" for line in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import traceback
 from typing import Any
@@ -48,9 +49,16 @@ def _fail(error: UpyperfError, arguments: list[str]) -> int:
     return error.exit_code
 
 
+def _as_ctrl_c(_number: int, _frame: object) -> None:
+    """A CI's time limit or a closed terminal: end as after Ctrl-C, results kept, peers ended."""
+    raise KeyboardInterrupt
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status. No exception leaves it."""
     words = sys.argv[1:] if arguments is None else arguments
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(number, _as_ctrl_c)
     _register()
     command: Any = typer.main.get_command(app)
     try:

@@ -10,7 +10,7 @@ from upyperf.cli import options as o
 
 
 def bench(
-    board: Annotated[str | None, typer.Argument(metavar="[BOARD]", help="Board; see upyperf boards.")] = None,
+    board: Annotated[str | None, typer.Argument(metavar="BOARD", help="Board; see upyperf boards.")] = None,
     plan: Annotated[
         str | None, typer.Option("--plan", metavar="NAME|FILE", help="Plan; default: standard.")
     ] = None,

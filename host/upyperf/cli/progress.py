@@ -18,6 +18,7 @@ class Progress:
         self.tests = tests
         self._number = 0
         self._streams = 1
+        self._peer_talks = False
         self._pending: dict[tuple[bool, int], list[IntervalEvent]] = {}
 
     def status(self, text: str) -> None:
@@ -33,13 +34,16 @@ class Progress:
             self._number += 1
             self._streams = int(event.test.options.get("parallel") or 1)
             self._pending.clear()
+            self._peer_talks = False
             repeat = f", repeat {event.repeat}" if event.repeat > 1 else ""
             layer = "" if event.test.layer == "socket" else f", {event.test.layer}"
             head = f"[{self._number}/{self.tests}] {label_of(event.test)}{layer}{repeat}"
             self.console.print(Text(head, style="bold"))
         elif isinstance(event, IntervalEvent):
-            # The peer's rows cost the board nothing; the board's own come when it is over.
-            if event.source == "peer":
+            # The peer's rows cost the board nothing; the board's own, which come when it is over
+            # (or with --live), are shown where the peer says nothing.
+            self._peer_talks = self._peer_talks or event.source == "peer"
+            if event.source == "peer" or not self._peer_talks:
                 self._interval(event)
         elif isinstance(event, NoteEvent) and event.source == "host":
             self._line(event.text, "yellow")

@@ -22,7 +22,7 @@ def _mode(reverse: bool, bidir: bool, dual: bool, tradeoff: bool) -> str:
 
 
 def run(
-    board: Annotated[str | None, typer.Argument(metavar="[BOARD]", help="Board; see upyperf boards.")] = None,
+    board: Annotated[str | None, typer.Argument(metavar="BOARD", help="Board; see upyperf boards.")] = None,
     version: Annotated[int, typer.Option("--iperf", min=2, max=3, metavar="2|3", help="iPerf version.")] = 3,
     serve: Annotated[
         bool, typer.Option("--serve", "-s", help="The board serves, the PC is the client.")

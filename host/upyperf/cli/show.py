@@ -57,7 +57,7 @@ def boards(
 
 
 def report(
-    which: Annotated[str, typer.Argument(metavar="[RESULT]", help=WHICH)] = "latest",
+    which: Annotated[str, typer.Argument(metavar="RESULT", help=WHICH)] = "latest",
     results: Results = None,
     as_json: Annotated[bool, typer.Option("--json", "-J", help="Print results.json.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,

@@ -15,7 +15,7 @@ from upyperf.errors import UpyperfError
 
 
 def deploy(
-    board: Annotated[str | None, typer.Argument(metavar="[BOARD]", help="Board; see upyperf boards.")] = None,
+    board: Annotated[str | None, typer.Argument(metavar="BOARD", help="Board; see upyperf boards.")] = None,
     port: o.Port = None,
     as_json: Annotated[bool, typer.Option("--json", "-J", help="As JSON.")] = False,
 ) -> int:

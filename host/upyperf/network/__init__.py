@@ -2,7 +2,7 @@
 
 from upyperf.network.bringup import BoardNetwork, Static, bring_up
 from upyperf.network.interfaces import Interface, choose, interfaces
-from upyperf.network.probe import probe
+from upyperf.network.reach import probe
 from upyperf.network.wifi import WifiCredentials, credentials
 
 __all__ = [

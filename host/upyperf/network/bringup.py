@@ -75,7 +75,7 @@ class BoardNetwork:
 def program(board: Board, wifi: WifiCredentials | None, static: Static | None, timeout_s: float) -> str:
     """The code that brings the interface up; name and key go as Python literals (field case B4)."""
     nic = board.nic
-    lines = [(DATA / "board" / "bringup.py").read_text(encoding="utf-8"), "import network", *nic.setup]
+    lines = [(DATA / "board" / "bringup.py").read_text(encoding="utf-8"), *nic.setup, "import network"]
     arguments = [
         nic.create, repr(nic.kind),
         _literal(wifi.ssid if wifi else None), _literal(wifi.key if wifi else None),

@@ -128,13 +128,15 @@ class ProgramPeer(Peer):
             if self.server and self._complete():
                 break
             time.sleep(0.02)
+        # What it says when we end it is no error of its own.
+        said = self._parser.error if isinstance(self._parser, Text3) else None
         self.stop()
         streams = self._gatherer.streams()
         error = None
         if early:
             error = ErrorInfo(kind="peer", text=early)
-        elif isinstance(self._parser, Text3) and self._parser.error and not streams:
-            error = ErrorInfo(kind="peer", text=f"{self.program}: {self._parser.error}")
+        elif said and not streams:
+            error = ErrorInfo(kind="peer", text=f"{self.program}: {said}")
         return PeerResult(
             program=self.program,
             sent=summed(streams, board_sends=False),

@@ -298,6 +298,17 @@ def document(bench: Bench, run: RunResult) -> dict[str, Any]:
     return out
 
 
+def _finite(value: Any) -> Any:
+    """JSON knows no infinity: such a figure is not known."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value
+
+
 def render(bench: Bench, run: RunResult) -> str:
     """The document as JSON text, ASCII only."""
-    return json.dumps(document(bench, run), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(_finite(document(bench, run)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"

@@ -1,6 +1,7 @@
 """What every report says in words: single figures as text, and the lines around the figures."""
 
 import re
+from collections.abc import Iterator, Sequence
 
 from upyperf.analysis import ends, figures, units
 from upyperf.analysis.figures import Row
@@ -78,27 +79,45 @@ def title_line(bench: Bench) -> str:
     return " · ".join(parts)
 
 
+def _run_notes(bench: Bench, run: RunResult) -> Iterator[tuple[str, str]]:
+    """What is to be said about one run, as (severity, line)."""
+    # A test that was never begun failed for what ended the bench, which is said once below.
+    if run.status not in ("ok", "skipped") or (run.error is not None and bench.error is None):
+        yield "error", error_text(run)
+    for row in figures.rows(bench, [run]):
+        for line in figures.warnings(row):
+            yield "warning", line
+    if run.lost_records:
+        yield "warning", f"{run.lost_records} records from the board are lost"
+    if run.board is not None and run.board.intervals_dropped:
+        yield "warning", f"{run.board.intervals_dropped} intervals did not fit the board's memory"
+    for line in run.board.adapted if run.board is not None else ():
+        yield "note", one_line(line)
+    for line in figures.remarks(run):
+        yield "note", one_line(line)
+
+
+def _names(runs: Sequence[RunResult]) -> str:
+    """The runs that a line is about: "r03 iPerf 2 TCP send", "r01, r02", "r01, r02, r03 and 5 more"."""
+    if len(runs) == 1:
+        return f"{one_line(runs[0].id)} {figures.label_of(runs[0].test)}"
+    shown = runs if len(runs) <= 4 else runs[:3]
+    more = f" and {len(runs) - 3} more" if len(runs) > 4 else ""
+    return ", ".join(one_line(run.id) for run in shown) + more
+
+
 def notes(bench: Bench) -> list[tuple[str, str]]:
-    """What is to be said below the table, as (severity, line): "error", "warning" or "note"."""
-    found: list[tuple[str, str]] = []
-    mark = figures.virtual_mark(bench)
-    if mark:
-        found.append(("warning", one_line(mark)))
+    """What is to be said below the table, as (severity, line): "error", "warning" or "note".
+
+    What several runs have to say alike is said once, with their ids.
+    """
+    said: dict[tuple[str, str], list[RunResult]] = {}
     for run in bench.runs:
-        name = f"{one_line(run.id)} {figures.label_of(run.test)}"
-        # A test that was never begun failed for what ended the bench, which is said once below.
-        if run.status not in ("ok", "skipped") or (run.error is not None and bench.error is None):
-            found.append(("error", f"{name}: {error_text(run)}"))
-        for row in figures.rows(bench, [run]):
-            found += [("warning", f"{name}: {line}") for line in figures.warnings(row)]
-        if run.lost_records:
-            found.append(("warning", f"{name}: {run.lost_records} records from the board are lost"))
-        if run.board is not None and run.board.intervals_dropped:
-            dropped = run.board.intervals_dropped
-            found.append(("warning", f"{name}: {dropped} intervals did not fit the board's memory"))
-        for line in run.board.adapted if run.board is not None else ():
-            found.append(("note", f"{name}: {one_line(line)}"))
-        found += [("note", f"{name}: {one_line(line)}") for line in figures.remarks(run)]
+        for note in dict.fromkeys(_run_notes(bench, run)):
+            said.setdefault(note, []).append(run)
+    mark = figures.virtual_mark(bench)
+    found = [("warning", one_line(mark))] if mark else []
+    found += [(severity, f"{_names(runs)}: {line}") for (severity, line), runs in said.items()]
     if bench.error is not None and not any(
         r.error == bench.error and r.status == "error" for r in bench.runs
     ):

@@ -130,5 +130,13 @@ def test_a_sender_above_its_target_is_flagged_but_not_for_one_datagram():
     assert "pacing" in " ".join(figures.warnings(above))
 
 
+def test_time_that_pacing_gave_up_on_is_said():
+    late = run(proto="udp", bps=9e6, seconds=10, options={"bandwidth": 10_000_000})
+    late.directions[0].board.stall_us = 1_000_000
+    assert "10 % of the test" in " ".join(figures.warnings(row_of(bench([late]))))
+    late.directions[0].board.stall_us = 90_000
+    assert not figures.warnings(row_of(bench([late])))
+
+
 def test_virtual_time_has_no_bounds():
     assert row_of(virtual_bench(time="virtual")).limits == []

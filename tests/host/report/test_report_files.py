@@ -208,6 +208,8 @@ def test_iperf3_both_ways():
     }  # fmt: skip
     assert set(doc["intervals"][0]) == {"streams", "sum", "sum_bidir_reverse"}
     assert [s["sender"] for s in doc["intervals"][0]["streams"]] == [True, False]
+    assert doc["intervals"][0]["sum"]["sender"] is True
+    assert doc["intervals"][0]["sum_bidir_reverse"]["sender"] is False
     assert (doc["end"]["sum_sent"]["sender"], doc["end"]["sum_sent_bidir_reverse"]["sender"]) == (True, False)
     udp = only_document(run(proto="udp", mode="bidir", bps=40e6))
     assert {"sum", "sum_bidir_reverse"} <= set(udp["end"])

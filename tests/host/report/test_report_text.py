@@ -94,6 +94,16 @@ def test_what_ended_the_bench_is_said_once():
     assert "3 runs: 3 skipped" in out
 
 
+def test_what_all_runs_say_alike_is_said_once_with_their_ids():
+    def last_lines(count):
+        return text.to_text(bench([failed(n, proto="udp") for n in range(1, count + 1)]))
+
+    assert "error: r01 iPerf 3 UDP send: refused: nothing listens" in last_lines(1)
+    assert "error: r01, r02, r03, r04: refused: nothing listens" in last_lines(4)
+    assert "error: r01, r02, r03 and 5 more: refused: nothing listens" in last_lines(8)
+    assert last_lines(8).count("nothing listens") == 1
+
+
 def test_notes_of_the_runner_are_not_said_twice():
     a_run = run(peer_bps=80e6)
     a_run.board.adapted = ["datagrams of 1400 B, the limit of the chip"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pty
+import select
 import subprocess
 import sys
 import time
@@ -179,3 +181,49 @@ def test_output_and_exec_no_follow(mpremote: Mpremote) -> None:
 def test_many_times_in_a_row(mpremote: Mpremote) -> None:
     for i in range(10):
         assert mpremote("eval", f"{i}+1") == f"{i + 1}\n"
+
+
+def test_repl(mpremote: Mpremote, tmp_path: Path) -> None:
+    """mpremote's terminal with a mounted folder, through a soft reset at Ctrl-D."""
+    (tmp_path / "here.py").write_text("value = 11\n")
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mpremote", "connect", mpremote.device, "mount", str(tmp_path), "repl"],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
+    seen = b""
+
+    def expect(text: bytes) -> None:
+        nonlocal seen
+        end = time.monotonic() + 20
+        while text not in seen:
+            assert select.select([master], [], [], max(0, end - time.monotonic()))[0], seen
+            seen += os.read(master, 4096)
+        seen = seen.partition(text)[2]
+
+    try:
+        expect(b"Use Ctrl-]")
+        os.write(master, b"\r")
+        expect(b">>> ")
+        os.write(master, b"import here; here.value\r")
+        expect(b"\r\n11\r\n>>> ")
+        os.write(master, b"while True: pass\r\r")
+        time.sleep(0.5)
+        os.write(master, b"\x03")
+        expect(b"KeyboardInterrupt: \r\n>>> ")
+        os.write(master, b"\x04")
+        expect(b"MPY: soft reboot\r\n")
+        expect(b"Remount local directory")
+        expect(b">>> ")
+        os.write(master, b"import here; here.value + 1\r")
+        expect(b"\r\n12\r\n>>> ")
+        os.write(master, b"\x1d")
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)

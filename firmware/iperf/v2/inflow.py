@@ -1,14 +1,11 @@
-"""The two ends of an iPerf 2 datagram stream: the receiver with its report, the sender's final datagram."""
+"""A received stream of iPerf 2 datagrams, and the report that its sender gets."""
 
 import sys
-from struct import pack_into, unpack_from
 
 from iperf import clock, hot
 from iperf.flow import Flow
-from iperf.v2 import wire
+from iperf.v2 import report, wire
 
-_RETRY_US = 10000  # between two final datagrams, as iperf 2.1
-_GIVE_UP_US = 2000000
 _SILENCE_US = 500000  # a report that nobody asks for again so long has arrived (2.0 asks every 250 ms)
 _LINGER_US = 3000000
 _ID_MASK = 0x1FFFFFFF  # sequence numbers as hot.py counts them
@@ -22,15 +19,17 @@ class InFlow(Flow):
     """A received stream of datagrams.
 
     buf     takes the largest datagram; the streams of a server share it
-    number  of the first datagram; 0 where the sender counts from there (iperf 2.0), else it counts from 1
-    report  True when the sender waits for a server report after its final datagram
+    number  of the first datagram (its low word); the sender counts from 0 (iperf 2.0) or from 1
+    answer  True when the sender waits for a server report after its final datagram
     """
 
-    def __init__(self, id, sock, buf, layout, wide, number=1, report=True):
+    def __init__(self, id, sock, buf, layout, wide, number=1, answer=True):
         Flow.__init__(self, id, sock, False, buf, wire.header(layout, wide, 1 if number else 0))
         self.layout = layout
-        self.report = report
+        self.answer = answer
         self.datagrams = None  # what the final datagram said
+        if number > _ID_JUMP:
+            self.u[hot.U_EXP] = number & _ID_MASK  # the server was started in the middle of the test
         self.big = buf
         self.learn = 2  # datagrams to take one by one, until their length is known
         self._first_len = 0
@@ -52,7 +51,12 @@ class InFlow(Flow):
     def step(self, t_end, spin, ops):
         if self.learn <= 0:
             return self._step(t_end, spin, ops)
-        data = self.sock.recv_datagram(len(self.big))
+        try:
+            data = self.sock.recv_datagram(len(self.big))
+        except OSError as e:
+            self.code = hot._failed(e, self.c)
+            self.fold()
+            return self.code
         if data is None:
             self.code = hot.BLOCK
             return hot.BLOCK
@@ -73,7 +77,7 @@ class InFlow(Flow):
         """The final datagram is in the buffer: what is missing before it is lost. Of a stream that began
         at 0 iperf counts all bytes but the first datagram's, so that both ends' totals are the same."""
         first = self.header.first
-        n = wire.fin_number(self.buf, self.header.o, self.total(hot.C_SPAN) + first)
+        n = report.fin_number(self.buf, self.header.o, self.total(hot.C_SPAN) + first)
         gap = (n - self.u[hot.U_EXP]) & _ID_MASK
         c = self.c
         if gap <= _ID_JUMP:
@@ -106,7 +110,7 @@ class InFlow(Flow):
     def put_report(self, buf, us):
         """Write the server report of this stream, which took `us`; returns its length."""
         lost, ooo, datagrams = self.iperf_counts()
-        return wire.put_report(buf, self.layout, self.total(hot.C_BYTES), us, lost, ooo, datagrams,
+        return report.put_report(buf, self.layout, self.total(hot.C_BYTES), us, lost, ooo, datagrams,
                                self.jitter_us())  # fmt: skip
 
     def to_dict(self, us):
@@ -132,7 +136,7 @@ class Report:
 
     def __init__(self, flow, us):
         self.sock = flow.sock
-        self.buf = bytearray(wire.REPORT_LEN)
+        self.buf = bytearray(report.REPORT_LEN)
         at = 12 if flow.layout == wire.OLD else 16
         if flow.layout != wire.NEW or flow.header.o[1] < 0:
             self.buf[:at] = memoryview(flow.buf)[:at]  # 2.0 expects its own header back
@@ -162,72 +166,3 @@ class Report:
             return True
         quiet = clock.ticks_diff(now, self.heard) > _SILENCE_US
         return quiet or clock.ticks_diff(now, self.begun) > _LINGER_US
-
-
-class Fin:
-    """Sends the final datagram of a flow, again and again until the server's report comes.
-
-    report  (bytes, us, lost, ooo, datagrams, jitter_us) or None
-    """
-
-    def __init__(self, flow, sign_magnitude, wait):
-        self.flow = flow
-        self.sock = flow.sock
-        self.report = None
-        wire.put_fin(flow.buf, flow.header.o, sign_magnitude)
-        self.wait = wait
-        self.begun = self.sent = clock.ticks_us()
-        self.tries = 0
-        self._send()
-
-    def _send(self):
-        self.sent = clock.ticks_us()
-        self.tries += 1
-        self._stamp()
-        try:
-            self.sock.write(self.flow.buf)
-        except OSError as e:
-            return bool(e.args) and e.args[0] in (11, 12, 105)  # full: the next try may pass
-        return True
-
-    def _stamp(self):
-        """Bring the time stamp up to date: the server takes this datagram into its jitter."""
-        p = self.flow.p
-        us = p[hot.P_USEC] + clock.ticks_diff(self.sent, p[hot.P_TICK])
-        p[hot.P_TICK] = self.sent
-        p[hot.P_USEC] = us % 1000000
-        s = unpack_from(">I", self.flow.buf, 4)[0]
-        pack_into(">II", self.flow.buf, 4, s + us // 1000000, us % 1000000)
-
-    def step(self):
-        """Look for the report; True when it is over."""
-        if not self.wait:
-            return True
-        now = clock.ticks_us()
-        try:
-            while True:
-                answer = self.sock.recv_datagram(256)
-                if answer is None:
-                    break
-                self.report = wire.get_report(answer, len(answer))
-                if self.report is not None:
-                    return True
-                if clock.ticks_diff(clock.ticks_us(), now) > 5000:
-                    break
-        except OSError:
-            return True
-        if clock.ticks_diff(now, self.begun) > _GIVE_UP_US:
-            return True
-        if clock.ticks_diff(now, self.sent) >= _RETRY_US:
-            return not self._send()
-        return False
-
-    def close_books(self, stream):
-        """Put the report into the STREAM dict of its flow."""
-        if self.report is None:
-            return
-        nbytes, us, lost, ooo, datagrams, jitter_us = self.report
-        stream["peer"] = {
-            "bytes": nbytes, "us": us, "packets": datagrams, "lost": lost, "ooo": ooo,
-            "jitter_us": jitter_us,
-        }  # fmt: skip
