@@ -65,7 +65,7 @@ def test_w3_loss_explodes_beyond_a_knee_between_7_and_9():
 
 
 def test_the_driver_keeps_its_cost():
-    costs = measure(FIRMWARE, packets=30, warm_up=150)
+    costs = measure(FIRMWARE, packets=30)
     assert [(c.direction, c.filler) for c in costs if c.ok is False] == []
     assert {c.filler for c in costs if c.ok} == {"none", "worst"}
 

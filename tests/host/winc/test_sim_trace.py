@@ -214,6 +214,23 @@ def test_cli_cost():
     assert all(c["ratio"] > 1.12 for c in costs)
 
 
+def test_cli_cost_beyond_a_limit(monkeypatch):
+    monkeypatch.setattr("upyperf.virtual.winc.cost.CALL_LIMIT", 3)
+    done = CliRunner().invoke(app, ["cost", "--json", "--packets", "5"])
+    assert done.exit_code == 1
+    assert any(c["ok"] is False for c in json.loads(done.stdout))
+    assert done.stderr.count("\n") == 1
+
+
+def test_registered_as_a_verb():
+    import typer
+    from upyperf.cli_winc import register
+
+    parent = typer.Typer()
+    register(parent)
+    assert "trace" in CliRunner().invoke(parent, ["winc", "--help"]).stdout
+
+
 def test_random_bytes_never_break_the_decoder():
     import random
 

@@ -170,7 +170,7 @@ class _Bench:
 
 
 def measure(
-    firmware_dir: Path, *, firmware: str = "19.7.7", packets: int = 200, warm_up: int = 200
+    firmware_dir: Path, *, firmware: str = "19.7.7", packets: int = 200, warm_up: int = 60
 ) -> list[Cost]:
     """Both directions with every kind of filler.
 
