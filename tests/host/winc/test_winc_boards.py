@@ -84,7 +84,7 @@ def test_the_real_boards_wiring():
     setup = "\n".join(board.nic.setup)
     compile(setup, "setup", "exec")
     compile(board.nic.create, "create", "eval")
-    for name in ("cs", "rst", "en", "irq"):
-        assert re.search(rf"\b{name}=Pin\('{board.pins[name]}'", setup), name
+    for name, pin in (("cs", "CS"), ("rst", "RESET_N"), ("en", "CHIP_EN"), ("irq", "IRQN")):
+        assert re.search(rf"\b{name}=Pin\('{board.pins[pin]}'", setup), name
     assert len(set(board.pins.values())) == len(board.pins) == 7
     assert int(re.search(r"baudrate=(\d+)", setup)[1]) <= 48_000_000
