@@ -355,3 +355,81 @@ def test_restart_by_pins_forgets_everything():
     host.boot()
     host.send(1, 5)
     assert host.wait_event(1, 6) == bytes(48)
+
+
+def test_rx_done_without_reading_the_register_again():
+    """A shortcut that the sheet marks [?]: accepted when the value is right."""
+    host = booted()
+    host.send(1, 3)
+    value = host.read(0x1070)
+    host.write(0x1070, value & ~1)
+    host.write(0x1070, value & ~1 | 2)
+    assert host.read(0x1070) == 0
+
+
+def test_ethernet_mode_refuses_sockets():
+    host = Host(Chip(Config()))
+    host.rom()
+    host.write(0x108C, 0x13301361)
+    host.write(0x14A0, 0x182)
+    host.write(0xC000C, 0xEF522F61)
+    host.wait(0x108C, lambda v: v == 0x02532636)
+    host.write(0x108C, 0)
+    host.send(2, 0x41, host.addr("0.0.0.0", 0) + struct.pack("<bBH", 0, 0, 1))
+    assert host.event() is None
+    assert [v.rule for v in host.chip.violations] == [19]
+
+
+def test_hidden_networks_are_joined_but_not_found():
+    host = booted(aps=[AccessPoint(ssid=b"quiet", hidden=True)])
+    host.send(1, 16, b"\xff\0\0\0")
+    assert host.wait_event(1, 17)[0] == 0
+    host.join(b"quiet")
+
+
+def test_the_strongest_of_two_access_points_of_one_name():
+    aps = [AccessPoint(rssi=-80, bssid=b"\2\0\0\0\0\1"), AccessPoint(rssi=-40, bssid=b"\2\0\0\0\0\2")]
+    host = ready(aps=aps)
+    host.send(1, 5)
+    assert host.wait_event(1, 6)[38:44] == b"\2\0\0\0\0\2"
+
+
+def test_session_0_is_echoed():
+    """A small driver of the field sends 0 everywhere."""
+    host = ready()
+    assert host.bind(7, 0, 0) == 0
+    host.post_send(7, b"x", 0, host.addr("127.0.0.1", 9))
+    assert host.sent(0x47) == (7, 1, 0)
+
+
+def test_name_translation_reaches_another_address():
+    host = ready()
+    host.chip.config.ip.nat = {"10.9.8.7": "127.0.0.1"}
+    listener, port = server()
+    thread, box = accept_while(host, listener)
+    assert host.connect(0, port, 1, "10.9.8.7") == 0
+    thread.join(5)
+    listener.close()
+    box[0].close()
+
+
+def test_time_is_known_once_joined():
+    host = ready()
+    host.send(1, 26)
+    year = struct.unpack_from("<H", host.wait_event(1, 27))[0]
+    assert year >= 2024
+
+
+def test_a_port_in_use_is_reported():
+    taken, port = server()
+    host = ready()
+    assert host.bind(1, port, 2) == -2
+    taken.close()
+
+
+def test_another_join_leaves_the_first_network():
+    host = ready(aps=[AccessPoint(), AccessPoint(ssid=b"other", key=b"", security=1)])
+    host.new_connect(b"other", b"")
+    assert host.wait_event(1, 44)[:2] == b"\0\0"
+    assert host.wait_event(1, 44)[:2] == b"\1\0"
+    host.wait_event(1, 50)

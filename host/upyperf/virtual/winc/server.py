@@ -22,7 +22,8 @@ HELLO, CONTROL, EDGE, ERROR = 0x10, 0x11, 0x40, 0x7F
 CS_LOW, CS_HIGH, POSTED = 1, 2, 4
 MAX_WAIT_US = 60_000_000
 LOOK_NS = 100_000
-IDLE_US, EDGE_US = 2000, 200  # how often timers are looked after while the client is silent
+# How often timers and sockets are looked after while the client is silent: none there, some, EDGE wanted.
+QUIET_US, IDLE_US, EDGE_US = 50_000, 2000, 200
 HEADER = struct.Struct("<BBH")
 
 
@@ -157,6 +158,7 @@ class _Client:
             got = self.sock.recv(262_144)
         except BlockingIOError:
             self.chip.poll()
+            self._look_ahead()
             return True
         except OSError:
             return False
@@ -177,7 +179,13 @@ class _Client:
             self._busy = False
         if self._edge_due:
             self._send_edge()
+        if self._patience == QUIET_US:
+            self._look_ahead()
         return True
+
+    def _look_ahead(self) -> None:
+        quiet = self.chip.schedule.next_due() is None and not self.chip.sockets.selector.get_map()
+        self._be_patient(QUIET_US if quiet else EDGE_US if self._subscribed else IDLE_US)
 
     def _error(self, text: str) -> None:
         payload = text.replace("\n", " ").encode()[:4000]
