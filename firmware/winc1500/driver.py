@@ -1,5 +1,7 @@
 """One WINC15x0: its layers put together, its power, its counters."""
 
+import gc
+
 from .chip import Chip
 from .compat import const
 from .errors import WincError
@@ -60,6 +62,7 @@ class Module:
         self.name = self.name or "winc-%02x%02x%02x" % (mac[3], mac[4], mac[5])
         self.wifi.hostname(self.name)
         self.pm = 0
+        gc.collect()  # booting leaves holes; what comes after lives long
 
     def stop(self):
         """Fail every socket and power the module down."""

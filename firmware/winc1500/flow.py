@@ -106,7 +106,9 @@ class Flow(Table):
         if s.view is not buf or len(s.views) != (n + MAX_SEND - 1) // MAX_SEND:
             s.view = buf
             m = memoryview(buf)
-            s.views = [m[i : i + MAX_SEND] for i in range(0, n, MAX_SEND)]
+            s.views = v = []  # a comprehension would make m a cell, which each call allocates
+            for i in range(0, n, MAX_SEND):
+                v.append(m[i : i + MAX_SEND])
         return s.views[at // MAX_SEND]
 
     def write(self, s, buf):

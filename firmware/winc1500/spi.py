@@ -79,8 +79,8 @@ class Bus:
         self._rv = {}
         self._bv = {}
         self._xv = {}
-        self._tails = [None] * 8  # the last views of callers' buffers: buffer, start, end, view, twice
-        self._tail_next = 0
+        self._tails = [None] * 10  # views of a caller's buffer: buffer, end, from 0, from 1, ...
+        self._tails2 = [None] * 10  # of the one before
         self._buf = self._rx  # where the running answer is; self._p its cursor, self._n its end
         self._p = 0
         self._n = 0
@@ -385,25 +385,30 @@ class Bus:
             self._end()
 
     def _tail(self, buf, start, end):
-        """buf[start:end] as a view; a repeated pattern of packets finds it ready."""
+        """buf[start:end] as a view, kept for the last two pairs of buffer and end and each short start."""
         if not start and end == len(buf):
             return buf
         t = self._tails
-        for i in range(0, 8, 4):
-            if t[i] is buf and t[i + 1] == start and t[i + 2] == end:
-                return t[i + 3]
-        i = self._tail_next
-        self._tail_next = i ^ 4
-        t[i] = buf
-        t[i + 1] = start
-        t[i + 2] = end
-        v = t[i + 3] = memoryview(buf)[start:end]
+        if t[0] is not buf or t[1] != end:
+            u = self._tails2
+            self._tails2 = t
+            self._tails = t = u
+            if t[0] is not buf or t[1] != end:
+                t[0] = buf
+                t[1] = end
+                for i in range(2, 10):
+                    t[i] = None
+        if start > 7:
+            return memoryview(buf)[start:end]
+        v = t[2 + start]
+        if v is None:
+            v = t[2 + start] = memoryview(buf)[start:end]
         return v
 
     def forget(self):
         """Drop the views of callers' buffers."""
-        for i in range(8):
-            self._tails[i] = None
+        for i in range(10):
+            self._tails[i] = self._tails2[i] = None
 
     # --- with retries ---
 

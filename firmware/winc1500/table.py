@@ -39,7 +39,7 @@ _UDP_OFFSET = const(68)
 _TCP = const(7)  # ids 0-6 are TCP, 7-10 UDP (5.7)
 _ALL = const(11)
 _HEADER = const(8)
-_SMALL = const(96)
+_SMALL = const(640)
 _LARGE = const(1536)
 
 # States of a Sock
@@ -367,9 +367,9 @@ class Table:
             s.has_dgram = True
 
     def _buffer(self, n):
-        """A buffer for at least n bytes: words of a control connection take a small one."""
+        """A buffer for at least n bytes: a few words of a control connection take no large one."""
         if n <= _SMALL:
-            return memoryview(bytearray(_SMALL))
+            return memoryview(bytearray(n + 63 & -64))
         return self._pool.pop() if self._pool else memoryview(bytearray(_LARGE))
 
     def _spill(self):
