@@ -119,6 +119,22 @@ def test_no_module_at_all(make_world):
         world.allowed = {1}
 
 
+def test_wrong_spi_mode_and_a_swapped_bit_order(make_world):
+    world = make_world()
+    world.allowed = WIRE_RULES
+    world.board(
+        """
+        for kw in (dict(polarity=1), dict(phase=1), dict(firstbit=1)):
+            m = winc1500.setup(winc_sim.SPI(**kw), cs=winc_sim.Pin("cs"), rst=winc_sim.Pin("rst"),
+                               en=winc_sim.Pin("en"))
+            n, text, took = error(m.start)
+            assert n in (5, 19) and "check" in text and took < 5000, (kw, n, text, took)
+        m = winc1500.setup(winc_sim.SPI(), cs=winc_sim.Pin("cs"), rst=winc_sim.Pin("rst"), en=winc_sim.Pin("en"))
+        m.start()
+        """
+    )
+
+
 @pytest.mark.parametrize(("stage", "word"), [("efuse", "efuse"), ("rom", "ROM"), ("firmware", "firmware")])
 def test_boot_time_out(world, stage, word):
     world.board(

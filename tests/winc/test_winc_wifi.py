@@ -219,3 +219,56 @@ def test_power_save(make_world, echo):
         s.close()
         """
     )
+
+
+def test_client_of_the_access_point(make_world):
+    make_world("19.6.1").board(
+        """
+        ap = network.WLAN(network.AP_IF)
+        ap.config(ssid="mine", key="secret123", channel=3)
+        assert ap.connected_sta() == [] and not ap.isconnected()
+        sim.control(cmd="sta-join")
+        assert ap.wait_for_sta(2000) == ["192.168.1.100"]
+        assert ap.isconnected() and ap.status("stations") == ["192.168.1.100"]
+        assert ap.ifconfig()[0] == "192.168.1.1"     # the client's lease is not our address
+        """
+    )
+
+
+def test_renewed_lease_keeps_sockets(make_world, echo):
+    make_world("19.6.1").board(
+        f"""
+        nic.connect(SSID, KEY)
+        s = socket.socket()
+        s.connect((HOST, {echo.port}))
+        sim.control(cmd="renew")
+        assert nic.isconnected()
+        s.send(b"abc")
+        assert s.recv(3) == b"abc"
+        s.close()
+        """
+    )
+
+
+def test_socket_options(make_world):
+    make_world("19.7.7").board(
+        """
+        nic.connect(SSID, KEY)
+        u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        group = bytes((239, 1, 1, 1, 0, 0, 0, 0))
+        assert error(u.setsockopt, socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)[0] == 22
+        u.bind(("", 0))
+        u.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
+        u.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, group)
+        u.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        u.setsockopt(socket.SOL_WINC, socket.SO_SEND_REPLY, 1)
+        for k in range(20):
+            u.sendto(b"x" * 100, (HOST, 9))
+        t0 = ms()
+        while u._o.out and ms() - t0 < 3000:
+            nic.module.stack.service()
+        assert u._o.out == 0 and u._o.unacked == 0, u._o.out
+        assert error(u.setsockopt, 6, 99, 1)[0] == 95
+        u.close()
+        """
+    )
