@@ -6,7 +6,7 @@ else the message is held in the chip while a poller looks (`service(True)`), or 
 the socket, because nothing else arrives before it is taken (4.4).
 """
 
-from .compat import const, sleep_ms, sleep_us, ticks_diff, ticks_ms
+from .compat import const, sleep_ms, sleep_us, ticks_diff, ticks_ms, ticks_us
 from .errors import BusError, WincError
 from .hif import DATA
 from .table import BOUND, CLOSED, LISTEN, MAX_RECV, MAX_SEND, NEW, OPEN, Table
@@ -28,6 +28,7 @@ _HEADER = const(8)
 _SEND_CONTROL = const(16)
 _REPLY_MS = const(30000)  # longest silence while sends are outstanding
 _TINY = const(32)
+_GAP_US = const(200)  # between two looks at a silent module
 _AHEAD = const(3)  # sends that may be outstanding before replies are looked for
 
 
@@ -331,7 +332,11 @@ class Flow(Table):
         if not r:
             if self.hif.held and self._held is not s:
                 self.hif.poll()
-            self.service(want & 1)
+            # select.poll and asyncio ask in a tight loop: without an IRQ pin each question is a transfer
+            if self.hif.irq is None and ticks_diff(ticks_us(), self._empty) < _GAP_US:
+                return 0
+            if not self.service(want & 1):
+                self._empty = ticks_us()
             r = self.flags(s, want)
         return r
 

@@ -41,6 +41,14 @@ _WAIT_MS = const(60000)
 _PARAMETERS = ("mac", "ssid", "essid", "channel", "security", "hostname", "pm")
 
 
+def _name(ssid):
+    """An SSID as text, or as bytes where it is none."""
+    try:
+        return ssid.decode()
+    except UnicodeError:
+        return ssid
+
+
 def _extra():
     from . import wifi_extra
 
@@ -177,7 +185,7 @@ class WINC:
     def netinfo(self):
         """(RSSI in dBm, security, ssid, bssid text, ip)"""
         ssid, security, ip, mac, rssi, _ = _extra().info(self._wifi())
-        return rssi, security, ssid.decode(), ":".join(["%02x" % b for b in mac]), ip
+        return rssi, security, _name(ssid), ":".join(["%02x" % b for b in mac]), ip
 
     def ping(self, host, count=1, ttl=64):
         """(round trip in ms, answers, losses)"""
@@ -303,7 +311,7 @@ class WINC:
         if k == "mac":
             return self._m.chip.mac
         if k in ("ssid", "essid"):
-            return w.ssid.decode()
+            return _name(w.ssid)
         if k == "hostname":
             return self._m.name
         if k == "pm":

@@ -114,6 +114,7 @@ class Table:
         self.dns_ip = None
         self.pong = None
         self._idle = 0
+        self._empty = 0
         self.clear()
         hif.handlers[_IP] = self._event
         hif.spill = self._spill

@@ -129,8 +129,8 @@ def test_wrong_spi_mode_and_a_swapped_bit_order(make_world):
                                en=winc_sim.Pin("en"))
             n, text, took = error(m.start)
             assert n in (5, 19) and "check" in text and took < 5000, (kw, n, text, took)
-        m = winc1500.setup(winc_sim.SPI(), cs=winc_sim.Pin("cs"), rst=winc_sim.Pin("rst"), en=winc_sim.Pin("en"))
-        m.start()
+        pins = {k: winc_sim.Pin(k) for k in ("cs", "rst", "en")}
+        winc1500.setup(winc_sim.SPI(), **pins).start()
         """
     )
 

@@ -130,6 +130,7 @@ def test_ssid_and_key_of_full_length_and_any_bytes(make_world):
             f"""
             nic.connect({ssid!r}, {key!r})
             assert nic.scan()[0][0] == {ssid!r}
+            assert nic.config("ssid") == nic.netinfo()[2] == {ssid!r}
             nic.connect(b"hex", "0123456789abcdef" * 4)
             for bad in (
                 (b"x" * 33, KEY), ("", KEY), (SSID, "short"), (SSID, "x" * 64), (SSID, "x" * 65),
