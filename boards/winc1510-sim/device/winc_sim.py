@@ -17,6 +17,7 @@ _SPI = 0x07
 _HELLO = 0x10
 _CONTROL = 0x11
 _ERROR = 0x7F
+_POSTED = 4  # flag: no reply
 
 PINS = {"cs": 0, "en": 1, "rst": 2, "wake": 3, "irq": None}
 
@@ -90,14 +91,22 @@ class Link:
 
     def post(self, op, arg):
         """Queue a frame that has no payload and gets no reply; it leaves with the next one."""
-        if self._n > 48:
+        self.queue(op, arg, b"", 0)
+
+    def queue(self, op, arg, payload, size):
+        """The same with up to 8 bytes of payload."""
+        if self._n > 40:
             self.flush()
         o = self._out
         n = self._n
         o[n] = op
         o[n + 1] = arg
-        o[n + 2] = o[n + 3] = 0
-        self._n = n + 4
+        o[n + 2] = size
+        o[n + 3] = 0
+        n += 4
+        for i in range(size):
+            o[n + i] = payload[i]
+        self._n = n + size
 
     def flush(self):
         n = self._n
@@ -201,9 +210,12 @@ class SPI:
         self._l.flush()
 
     def write(self, buf):
+        """Posted: nothing comes back, so nothing is waited for. A few bytes leave with the next frame."""
         n = len(buf)
-        self._l.send(_WRITE, 0, buf, n)
-        self._l.reply(_WRITE, b"", 0)
+        if n <= 8:
+            self._l.queue(_WRITE, _POSTED, buf, n)
+        else:
+            self._l.send(_WRITE, _POSTED, buf, n)
 
     def readinto(self, buf, fill=0):
         n = len(buf)
