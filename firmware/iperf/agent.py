@@ -1,7 +1,8 @@
 """The agent: runs jobs for the host and reports them in frames (docs/contracts.md).
 
 Called over the raw REPL: run(job), again(), info(). None of them lets an exception
-out: an error is an `error` record, then `done`.
+out: an error is an `error` record, then `done`. What follows a test is iperf.ending's,
+so that it takes no memory from the test.
 """
 
 import gc
@@ -9,10 +10,12 @@ import json
 
 from iperf.errors import IperfError
 from iperf.frames import Writer
-from iperf.memory import forget
+from iperf.memory import forget_all
 
 # Events of iperf that become records before the test's end, and their kinds.
 _EARLY = {"start": "start", "connected": "connected", "text": "log"}
+# What stays on the board between two jobs.
+_STAY = ("agent", "errors", "frames", "memory")
 
 _last = None
 
@@ -24,58 +27,18 @@ class _Run:
         self.ident = ident
         self.before = []  # start, connected, log
         self.result = None
-        self.error = None
+        self.error = None  # the fields of an `error` record, or the exception that becomes one
 
-    def say(self, out, kind, fields=None):
-        record = dict(fields) if fields else {}
-        record["k"] = kind
-        record["run"] = self.ident
-        out.send(record)
-
-    def rest(self, out, live):
-        """What follows the test itself: intervals (unless sent live), result, error, done."""
-        if self.result is not None:
-            if not live:
-                for row in self.result.rows():
-                    self.say(out, "interval", row)
-            fields = _without_intervals(self.result)
-            self.say(out, "result", fields)
-            if fields.get("error") and not self.error:
-                self.error = dict(fields["error"])
-        if self.error:
-            self.say(out, "error", self.error)
-        status = "error" if self.error else "ok"
-        self.say(out, "done", {"status": status, "records": out.seq + 1})
-
-
-def _without_intervals(result):
-    fields = result.to_dict(False)
-    fields.pop("intervals", None)
-    return fields
-
-
-def describe(error):
-    """The fields of an `error` record for any exception."""
-    if isinstance(error, IperfError):
-        return {"kind": error.kind, "text": error.text, "errno": error.errno}
-    if isinstance(error, MemoryError):
-        return {
-            "kind": "memory",
-            "text": "the board ran out of memory (%s); use a smaller length, window or "
-            "number of streams, or reset the board" % error,
-            "errno": None,
-        }
-    if isinstance(error, KeyboardInterrupt):
-        return {"kind": "interrupted", "text": "interrupted by the host", "errno": None}
-    number = error.errno if isinstance(error, OSError) else None
-    text = "%s: %s" % (type(error).__name__, error)
-    return {"kind": "protocol", "text": text, "errno": number if isinstance(number, int) else None}
+    def say(self, out, kind, fields):
+        fields["k"] = kind
+        fields["run"] = self.ident
+        out.send(fields)
 
 
 def _do(run, job, out):
     import iperf
 
-    options = dict(job.get("options") or {})
+    options = job.get("options") or {}
     live = bool(job.get("live"))
     role = job.get("role", "client")
     if role not in ("client", "server"):
@@ -87,9 +50,8 @@ def _do(run, job, out):
                 run.say(out, kind, fields)
         elif kind == "error":
             # A server's failed test: said once, at the end.
-            run.error = dict(fields)
+            run.error = fields
         elif kind in _EARLY:
-            fields = dict(fields)
             run.before.append((_EARLY[kind], fields))
             run.say(out, _EARLY[kind], fields)
 
@@ -128,9 +90,8 @@ def run(text):
     except (Exception, KeyboardInterrupt) as error:
         # The partial result of an aborted test travels on its exception.
         run.result = getattr(error, "result", None)
-        run.error = describe(error)
+        run.error = error
     _last = run
-    gc.collect()
     _finish(run, out, live)
 
 
@@ -147,11 +108,15 @@ def again():
 
 
 def _finish(run, out, live):
-    try:
-        run.rest(out, live)
-    except (Exception, KeyboardInterrupt) as error:
-        run.say(out, "error", describe(error))
-        run.say(out, "done", {"status": "error", "records": out.seq + 1})
+    forget_all(*_STAY)
+    _end(run, out, live)
+    forget_all(*_STAY)
+
+
+def _end(run, out, live):
+    from iperf import ending
+
+    ending.send(run, out, live)
 
 
 def info():
@@ -163,6 +128,5 @@ def info():
 
         run.say(out, "board", about.board())
     except Exception as error:
-        run.error = describe(error)
-    forget("about")
+        run.error = error
     _finish(run, out, False)

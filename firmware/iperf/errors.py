@@ -1,10 +1,5 @@
 """The one error type of the package (kinds: docs/contracts.md, section 1)."""
 
-KINDS = (
-    "usage", "unsupported", "memory", "refused", "unreachable", "timeout", "busy", "closed",
-    "peer", "wrong-peer", "udp-handshake", "network-down", "protocol", "interrupted",
-)
-
 
 class IperfError(Exception):
     """A failure with a kind and one line of text: the cause and the next step."""

@@ -18,6 +18,21 @@ class Header:
         self.first = first
 
 
+def _loop(sender, datagrams, paced):
+    """The hot loop of such a stream; no other one is loaded."""
+    if paced:
+        from iperf.hot_paced import send as loop
+    elif not datagrams:
+        from iperf import hot_tcp
+
+        loop = hot_tcp.send if sender else hot_tcp.recv
+    elif sender:
+        from iperf.hot_blast import send as loop
+    else:
+        from iperf.hot_recv import recv as loop
+    return loop
+
+
 class Flow:
     """A stream. `buf` is what is sent, or where received data go.
 
@@ -57,6 +72,7 @@ class Flow:
         self.counted = hot.C_PKTS if sender else hot.C_SPAN
         self.p = None
         self.u = None
+        self.paced = False
         if sender:
             # a long: ticks of the 64-bit unix port need 64 bits, and reading a "q" allocates on 32-bit ports
             self.p = array("l", [0] * hot.P_LEN)
@@ -66,11 +82,11 @@ class Flow:
             self.u[hot.U_EXP] = header.first
             for k in range(hot.HOLES):
                 self.u[hot.U_HOLES + 2 * k] = 1
+        self._go = _loop(sender, header is not None, self.paced)
 
     def _set_rate(self, rate):
         bits = len(self.buf) * 8
         p = self.p
-        self.paced = False
         if rate and bits * 1000000 // rate >= 2:
             self.paced = True
             p[hot.P_GAP] = bits * 1000000 // rate
@@ -102,20 +118,19 @@ class Flow:
             ops = self.ops
         if self.source is not None:
             k = self._from_file(c)
-        elif self.sender:
-            if self.paced:
-                if h is None:
-                    k = hot.paced(self._write, self._block(), c, t_end, self.limit, None, self.p, spin)
-                else:
-                    k = hot.paced(self._write, self.buf, c, t_end, ops, h.o, self.p, spin)
-            elif h is None:
-                k = hot.tcp_send(self._write, self._block(), c, t_end, self.limit)
-            else:
-                k = hot.udp_blast(self._write, self.buf, c, t_end, ops, h.o, self.p)
         elif h is None:
-            k = hot.tcp_recv(self._readinto, self.buf, c, t_end, self.limit)
+            if self.paced:
+                k = self._go(self._write, self._block(), c, t_end, self.limit, None, self.p, spin)
+            elif self.sender:
+                k = self._go(self._write, self._block(), c, t_end, self.limit)
+            else:
+                k = self._go(self._readinto, self.buf, c, t_end, self.limit)
+        elif self.paced:
+            k = self._go(self._write, self.buf, c, t_end, ops, h.o, self.p, spin)
+        elif self.sender:
+            k = self._go(self._write, self.buf, c, t_end, ops, h.o, self.p)
         else:
-            k = hot.udp_recv(self._readinto, self.buf, c, t_end, ops, h.o, self.u)
+            k = self._go(self._readinto, self.buf, c, t_end, ops, h.o, self.u)
         self.code = k
         self.fold()
         return k
@@ -150,7 +165,7 @@ class Flow:
         try:
             n = self._write(self.left)
         except OSError as e:
-            return hot._failed(e, c)
+            return hot.failed(e, c)
         if n is None:
             c[hot.C_RETRY] += 1
             return hot.BLOCK

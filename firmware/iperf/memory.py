@@ -22,6 +22,30 @@ def forget(*names):
             delattr(sys.modules[parent], leaf)
         except (AttributeError, KeyError):
             pass
+    # at once: what comes next shall fill these holes, not lie behind them
+    gc.collect()
+
+
+def forget_all(*keep):
+    """Give back every module of the package but these, and but the layers of drivers, which have state."""
+    names = [name[6:] for name in sys.modules if name.startswith("iperf.")]
+    # the inner ones first: their packages must still be there
+    for name in sorted(names, key=len, reverse=True):
+        if name not in keep and (not name.startswith("layers") or "socket" in name):
+            forget(name)
+
+
+def stage(name, *args):
+    """`run(*args)` of the module iperf.<name>, which is given back when it returns."""
+    out = _run(name, args)
+    forget(name)
+    return out
+
+
+def _run(name, args):
+    # a frame of its own: while it lives, the module cannot go
+    __import__("iperf." + name)
+    return sys.modules["iperf." + name].run(*args)
 
 
 def buffer(cfg, count=1):

@@ -1,22 +1,4 @@
-"""The result of one run (docs/contracts.md, section 3)."""
-
-_SUMMED = ("bytes", "packets", "lost", "ooo", "dup", "retries", "enomem", "stall_us")
-
-
-def total(streams):
-    """SUM of a list of STREAM dicts of one direction; None for an empty list."""
-    if not streams:
-        return None
-    s = {k: sum(t[k] or 0 for t in streams) for k in _SUMMED}
-    s["us"] = max(t["us"] for t in streams)
-    j = [t["jitter_us"] for t in streams if t["jitter_us"] is not None]
-    s["jitter_us"] = sum(j) // len(j) if j else None
-    return s
-
-
-def bits_per_s(s):
-    """Rate of a SUM or STREAM in bit/s (0.0 where no time passed)."""
-    return s["bytes"] * 8e6 / s["us"] if s and s["us"] else 0.0
+"""The result of one run (docs/contracts.md, section 3). What only its end needs is in iperf.summary."""
 
 
 def public(cfg):
@@ -67,24 +49,22 @@ class Result:
 
     @property
     def sent(self):
-        return total([s for s in self.streams if s["sender"]])
+        return self._sum(True)
 
     @property
     def received(self):
-        return total([s for s in self.streams if not s["sender"]])
+        return self._sum(False)
+
+    def _sum(self, sender):
+        from iperf.summary import total
+
+        return total([s for s in self.streams if s["sender"] == sender])
 
     def to_dict(self, intervals=True):
         """The dict of docs/contracts.md; without the interval rows where they go another way."""
-        c = self.cfg
-        return {
-            "version": self.version, "role": self.role, "proto": self.proto, "mode": self.mode,
-            "layer": c["layer"], "host": c["host"] or self.remote, "port": c["port"],
-            "options": public(c), "adapted": c.get("adapted", []), "streams": self.streams,
-            "sent": self.sent, "received": self.received, "peer_sent": self.peer_sent,
-            "peer_received": self.peer_received, "peer_text": self.peer_text,
-            "intervals": self.intervals if intervals else [], "intervals_dropped": self.intervals_dropped,
-            "heap": self.heap, "cpu": self.cpu, "counters": self.counters, "error": self.error,
-        }  # fmt: skip
+        from iperf.summary import to_dict
+
+        return to_dict(self, intervals)
 
     def text(self):
         """iperf's own text lines of this run."""

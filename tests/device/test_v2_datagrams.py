@@ -193,7 +193,13 @@ def test_final_datagram_gives_up():
     h = Fin(sender(Sock()), False, True)
     h.sock.fail = 111  # the server has closed
     assert h.step() and h.report is None
-    assert Fin(sender(Sock()), False, False).step()
+    # nobody answers: five copies
+    h = Fin(sender(Sock()), False, False)
+    for k in range(1, 5):
+        assert not h.step()
+        h.sent = clock.ticks_add(clock.ticks_us(), -10000)
+        assert not h.step() or k == 4
+    assert h.step() and len(h.sock.sent) == 7 + 5
 
 
 def test_time_stamp_of_the_final_datagram_is_new():

@@ -115,6 +115,14 @@ def test_pipe_is_drained_however_much_is_printed():
     assert process.text.endswith(lines[-1])
 
 
+def test_wifi_key_is_not_handed_on(monkeypatch):
+    monkeypatch.setenv("UPYPERF_WIFI_KEY", "geheim99")
+    process = Process([sys.executable, "-c", "import os; print(dict(os.environ))"], lambda line: None)
+    assert process.wait(20) == 0
+    assert "LC_ALL" in process.text
+    assert "geheim99" not in process.text
+
+
 def test_program_that_ignores_term_is_ended_all_the_same():
     body = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     body += "print('up', flush=True)\ntime.sleep(99)"

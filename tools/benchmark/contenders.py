@@ -220,6 +220,9 @@ def everyone(seconds: float) -> list[Contender]:
     ]
 
 
+_VERSION = "import sys; print(*[x for x in sys.implementation.version if x != ''], sep='.')"
+
+
 def versions() -> dict[str, str]:
     """What ran, for the document."""
     processor = platform.processor() or platform.machine()
@@ -227,7 +230,7 @@ def versions() -> dict[str, str]:
         found = re.search(r"^model name\s*: (.*)$", file.read(), re.M)
     return {
         "iperf3": _run([iperf3(), "-v"], 10).split()[1],
-        "micropython": _run([unix.find_micropython(), "-c", "import sys; print(sys.version)"], 10).strip(),
+        "micropython": _run([unix.find_micropython(), "-c", _VERSION], 10).strip(),
         "uiperf3": metadata.version("uiperf3"),
         "upyperf": metadata.version("upyperf"),
         "python": sys.version.split()[0],

@@ -104,7 +104,10 @@ class Sock:
 
     def configure(self, cfg):
         """Set cfg's options on an accepted connection. Raises IperfError unsupported."""
-        _more("open").set_options(self.s, cfg, True)
+        for key in ("window", "tos", "ttl", "mss", "nodelay"):
+            if cfg.get(key):
+                _more("open").set_options(self.s, cfg, True)
+                return
 
     def shutdown_write(self):
         """Half-close, where the port can: MicroPython's sockets cannot. Returns True when it did."""

@@ -26,7 +26,9 @@ def caps():
         opts = {"window", "mss", "tos", "ttl", "nodelay", "ipv6", "bind"}
         return {"udp_max": 65507, "options": opts, "why": {}}
     can = {"bind"}
-    why = {k: "MicroPython's socket module on %s cannot set it" % sys.platform for k in ("tos", "ttl", "ipv6")}
+    why = {}
+    for k in ("tos", "ttl", "ipv6"):
+        why[k] = "MicroPython's socket module on %s cannot set it" % sys.platform
     for k in ("window", "mss"):
         why[k] = "on %s it is fixed when lwIP is compiled" % sys.platform
     if hasattr(socket, "TCP_NODELAY"):

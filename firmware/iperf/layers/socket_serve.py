@@ -4,7 +4,6 @@ import socket
 import sys
 
 from iperf.layers.socket import AGAIN, Sock, errno_of
-from iperf.layers.socket_open import bind, open_socket, resolve, set_options
 
 _MP = sys.implementation.name == "micropython"
 
@@ -27,9 +26,10 @@ class Listener:
             if errno_of(e) in AGAIN:
                 return None
             raise
-        set_options(s, self.cfg, True)
         remote = name(addr)
-        return Sock(s, remote), remote
+        sock = Sock(s, remote)
+        sock.configure(self.cfg)
+        return sock, remote
 
     def close(self):
         self.s.close()
@@ -84,18 +84,23 @@ def name(addr):
         return None
 
 
+def _bound(host, port, cfg, kind):
+    # imported here: a name in this module would keep that one on the board for the whole test
+    from iperf.layers import socket_open
+
+    family, _ = socket_open.resolve(host, port, cfg, kind)
+    s = socket_open.open_socket(kind, family, cfg)
+    socket_open.bind(s, host, port, cfg, kind)
+    return s
+
+
 def tcp_listen(host, port, cfg, backlog):
     """A Listener. Raises IperfError usage when the port is taken."""
-    family, _ = resolve(host, port, cfg, socket.SOCK_STREAM)
-    s = open_socket(socket.SOCK_STREAM, family, cfg)
-    bind(s, host, port, cfg, socket.SOCK_STREAM)
+    s = _bound(host, port, cfg, socket.SOCK_STREAM)
     s.listen(backlog)
     return Listener(s, cfg)
 
 
 def udp_bind(host, port, cfg):
     """A UdpServer. Raises IperfError usage when the port is taken."""
-    family, _ = resolve(host, port, cfg, socket.SOCK_DGRAM)
-    s = open_socket(socket.SOCK_DGRAM, family, cfg)
-    bind(s, host, port, cfg, socket.SOCK_DGRAM)
-    return UdpServer(s)
+    return UdpServer(_bound(host, port, cfg, socket.SOCK_DGRAM))

@@ -54,7 +54,7 @@ class InFlow(Flow):
         try:
             data = self.sock.recv_datagram(len(self.big))
         except OSError as e:
-            self.code = hot._failed(e, self.c)
+            self.code = hot.failed(e, self.c)
             self.fold()
             return self.code
         if data is None:

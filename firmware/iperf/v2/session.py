@@ -156,7 +156,8 @@ class Session:
         for h in list(self.ends):
             if h.step():
                 self.ends.remove(h)
-                self._close(h.sock)
+                if self._unused(h.sock):
+                    self._close(h.sock)
         if self.ends or not common.all_done(e.flows):
             return False
         if not self.turned:
@@ -224,19 +225,17 @@ class Session:
 
                 self.ends.append(Report(f, f.end_us - f.start_us))
                 self.server.poller.register(f.sock, POLLIN)
-            elif self._mate(f) is None:
+            elif self._unused(f.sock):
                 self._close(f.sock)
             return
         back = self.req.mode in ("dual", "tradeoff")
         from iperf.v2.fin import Fin
 
         h = Fin(f, False, back)
+        self.ends.append(h)
         if back:
             self.fins.append(h)
-            self.ends.append(h)
             self.server.poller.register(f.sock, POLLIN)
-        elif self._mate(f) is None:
-            self._close(f.sock)
 
     def _mate(self, f):
         """The other direction on the same socket, while it runs."""
@@ -244,6 +243,16 @@ class Session:
             if g is not f and g.sock is f.sock and not g.done:
                 return g
         return None
+
+    def _unused(self, sock):
+        """True when neither a stream nor a handshake goes on there."""
+        for f in self.engine.flows:
+            if f.sock is sock and not f.done:
+                return False
+        for h in self.ends:
+            if h.sock is sock:
+                return False
+        return True
 
     def _close(self, sock):
         if sock in self.open:

@@ -1,10 +1,7 @@
-"""The control connection: one-byte states and length-prefixed JSON, every wait bounded."""
-
-import json
+"""The control connection: bytes and one-byte states, every wait bounded (JSON: iperf.v3.message)."""
 
 from iperf import clock
 from iperf.errors import IperfError
-from iperf.v3 import wire
 
 POLLIN = 1
 POLLOUT = 4
@@ -15,7 +12,7 @@ class Closed(Exception):
 
 
 class Control:
-    """Control connection over a Sock of a layer. `drain` flows are read and dropped while waiting,
+    """Control connection over a Sock of a layer. `drain` sockets are read and dropped while waiting,
     so that a peer that still sends is not stuck behind its own data."""
 
     def __init__(self, layer, sock, who):
@@ -32,9 +29,9 @@ class Control:
         self.poller.unregister(self.sock)
         self.sock.close()
 
-    def drain_from(self, flows, buf):
-        """While waiting, read what comes on these flows' sockets into buf."""
-        self.drain = [f.sock for f in flows if not f.sender and not f.done]
+    def drain_from(self, socks, buf):
+        """While waiting, read what comes on these sockets into buf."""
+        self.drain = socks
         self.junk = buf
         for s in self.drain:
             self.poller.register(s, POLLIN)
@@ -110,43 +107,3 @@ class Control:
 
     def send_state(self, s):
         self.write(bytes((s,)))
-
-    def send_json(self, obj):
-        """Length and text in one write: 3.12 gives up on a text that comes later (P3)."""
-        text = json.dumps(obj).encode()
-        n = len(text)
-        self.write(bytes((n >> 24, n >> 16 & 255, n >> 8 & 255, n & 255)) + text)
-
-    def read_json(self, timeout_ms, what, most):
-        """A JSON object of at most `most` bytes. Raises Closed, IperfError protocol or peer."""
-        h = self.read(4, timeout_ms, what)
-        if h[0] == wire.SERVER_ERROR:  # an error frame where a length was due
-            self.raise_error(bytes(h[1:]) + self._rest(1) + self._rest(4))
-        n = h[0] << 24 | h[1] << 16 | h[2] << 8 | h[3]
-        if n > most:
-            if bytes(h).isdigit():
-                raise IperfError("wrong-peer", "%s speaks iPerf 2, not iPerf 3" % self.who)
-            raise IperfError("protocol", "%s announces %s of %d bytes: more than the %d that fit here"
-                             % (self.who, what, n, most))  # fmt: skip
-        data = self.read(n, timeout_ms, what)
-        try:
-            obj = json.loads(bytes(data).decode())
-        except ValueError:
-            obj = None
-        if not isinstance(obj, dict):
-            raise IperfError("protocol", "%s sent %s that are no JSON object" % (self.who, what))
-        return obj
-
-    def _rest(self, n):
-        try:
-            return bytes(self.read(n, 2000, "its error number"))
-        except (Closed, IperfError):
-            return b""
-
-    def raise_error(self, frame=None):
-        """Raise the peer error of a SERVER_ERROR frame (8 bytes; 3.12 sends 4 in one case)."""
-        if frame is None:
-            frame = self._rest(4) + self._rest(4)
-        from iperf.v3 import why
-
-        raise why.error_frame(self.who, frame)

@@ -1,8 +1,14 @@
-"""The parameters of a test as JSON (iperf.md B2): from our options, and from a client's."""
+"""The parameters of a test as a client sends them (iperf.md B2)."""
 
-from iperf.memory import TCP_LENGTH
+from iperf.v3 import message
 
 VERSION = "3.12"  # the behaviour that we follow
+
+
+def run(client):
+    """Send a client's parameters."""
+    client.quota = quota(client.cfg)
+    message.send(client.ctl, from_options(client.cfg))
 
 
 def from_options(cfg):
@@ -27,48 +33,6 @@ def from_options(cfg):
         if cfg[key] and (udp or key != "udp_counters_64bit"):
             p[key] = 1
     return p
-
-
-def to_options(p, server_cfg):
-    """The options of a test that a client asked for, as `options.client` makes them.
-
-    Raises ValueError with the reason for what makes no sense.
-    """
-    udp = bool(p.get("udp"))
-    if p.get("sctp"):
-        raise ValueError("SCTP")
-    num = _int(p, "num", 0)
-    blocks = _int(p, "blockcount", 0)
-    length = _int(p, "len", 0)
-    parallel = _int(p, "parallel", 1)
-    if not 1 <= parallel <= 128:
-        raise ValueError("parallel %d" % parallel)
-    if not 0 <= length <= 1 << 20 or (udp and not 12 <= length <= 65507):
-        # without `len` nobody knows where one datagram ends (iperf.md, "UDP length trap")
-        raise ValueError("len %d" % length)
-    cfg = {
-        "version": 3, "role": "server", "host": None, "udp": udp, "port": server_cfg["port"],
-        "time": _int(p, "time", 0 if num or blocks else 10), "omit": _int(p, "omit", 0), "num_bytes": num,
-        "blocks": blocks, "length": length or None, "parallel": parallel,
-        "reverse": bool(p.get("reverse")), "bidir": bool(p.get("bidirectional")),
-        "bandwidth": _int(p, "bandwidth", 0), "window": _int(p, "window", 0) or None,
-        "mss": _int(p, "MSS", 0) or None, "nodelay": bool(p.get("nodelay")), "tos": _int(p, "TOS", 0) or None,
-        "udp_counters_64bit": bool(p.get("udp_counters_64bit")),
-        "repeating_payload": bool(p.get("repeating_payload")),
-        "get_server_output": bool(p.get("get_server_output")), "title": p.get("title"),
-        "interval": server_cfg["interval"], "layer": server_cfg["layer"], "ipv6": server_cfg["ipv6"],
-        "format": server_cfg["format"], "adapted": [],
-    }  # fmt: skip
-    if udp and not length:
-        cfg["length"] = TCP_LENGTH
-    return cfg
-
-
-def _int(p, key, default):
-    v = p.get(key, default)
-    if v is True or not isinstance(v, (int, float)) or v < 0:
-        raise ValueError("%s %r" % (key, v))
-    return int(v)
 
 
 def quota(cfg):

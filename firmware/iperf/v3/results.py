@@ -1,7 +1,26 @@
 """The results exchange (iperf.md B5)."""
 
-from iperf import result
-from iperf.v3.wire import number
+import gc
+
+from iperf.errors import IperfError
+from iperf.summary import total
+from iperf.v3 import message
+
+
+def run(client):
+    """A client's side of the exchange. Raises IperfError for what the peer cannot have measured."""
+    client.close_streams()
+    gc.collect()
+    message.send(client.ctl, outgoing(client.res))
+    odd = incoming(client.res, message.read(client.ctl, 15000, "its results", _most()))
+    if odd:
+        raise IperfError("protocol", odd)
+    client.res.counters = client.layer.counters()
+
+
+def _most():
+    """Largest results JSON that is read: a quarter of the heap."""
+    return gc.mem_free() // 4 if hasattr(gc, "mem_free") else 1 << 24
 
 
 def outgoing(res, text=None, omitted=None):
@@ -40,15 +59,15 @@ def incoming(res, r):
         end = t.get("end_time")
         us = int((end - start) * 1e6) if end else s["us"]
         peer = {
-            "id": s["id"], "sender": not s["sender"], "bytes": number(t.get("bytes")) or 0, "us": us,
-            "packets": number(t.get("packets")) or 0, "lost": number(t.get("errors")) or 0, "ooo": 0,
+            "id": s["id"], "sender": not s["sender"], "bytes": _number(t.get("bytes")) or 0, "us": us,
+            "packets": _number(t.get("packets")) or 0, "lost": _number(t.get("errors")) or 0, "ooo": 0,
             "dup": 0, "jitter_us": int((t.get("jitter") or 0) * 1e6), "retries": 0, "enomem": 0,
-            "stall_us": 0, "retransmits": number(t.get("retransmits")),
+            "stall_us": 0, "retransmits": _number(t.get("retransmits")),
         }  # fmt: skip
         (received if s["sender"] else sent).append(peer)
         s["peer"] = {k: peer[k] for k in ("bytes", "us", "packets", "lost", "jitter_us", "retransmits")}
-    res.peer_sent = result.total(sent)
-    res.peer_received = result.total(received)
+    res.peer_sent = total(sent)
+    res.peer_received = total(received)
     res.peer_text = r.get("server_output_text")
     if res.peer_text is None and r.get("server_output_json") is not None:
         import json
@@ -57,3 +76,12 @@ def incoming(res, r):
     if odd is None and len(sent) + len(received) < len(res.streams):
         odd = "the peer reports %d of %d streams" % (len(sent) + len(received), len(res.streams))
     return odd
+
+
+def _number(x):
+    """A number of a results JSON: 3.12 writes -1 as 2**64 - 1."""
+    if x is None:
+        return None
+    if x >= 1 << 63:
+        x -= 1 << 64
+    return x

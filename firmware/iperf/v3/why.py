@@ -2,6 +2,7 @@
 
 from iperf.errors import IperfError
 from iperf.v3 import wire
+from iperf.v3.control import Closed
 
 
 def _code_text(code):
@@ -30,6 +31,19 @@ def error_frame(who, frame):
     if errno:
         text += " (errno %d)" % errno
     return IperfError("peer", text, code)
+
+
+def rest(ctl, n):
+    """n more bytes of an error frame, none when they do not come."""
+    try:
+        return bytes(ctl.read(n, 2000, "its error number"))
+    except (Closed, IperfError):
+        return b""
+
+
+def read_error(ctl):
+    """Raise the peer error of the SERVER_ERROR frame (8 bytes; 3.12 sends 4 in one case) that follows."""
+    raise error_frame(ctl.who, rest(ctl, 4) + rest(ctl, 4))
 
 
 def bad_state(who, s, started):

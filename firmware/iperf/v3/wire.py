@@ -1,4 +1,4 @@
-"""iPerf 3 on the wire: states, error numbers, datagram headers (iperf.md B1, B3; iperf_api.h)."""
+"""iPerf 3 on the wire: states and datagram headers (iperf.md B1, B3; iperf_api.h)."""
 
 try:
     from micropython import const
@@ -26,16 +26,6 @@ COOKIE_SIZE = const(37)
 UDP_HELLO = b"9876"  # 0x36373839 of a little-endian host, from 3.12 on
 UDP_REPLY = b"6789"
 
-# numbers of iperf_api.h that a server is known to send, or that ours sends
-IEUNIMP = const(13)
-IERECVPARAMS = const(114)
-IEMESSAGE = const(110)
-IESETNODELAY = const(122)
-IESETMSS = const(123)
-IESETTOS = const(125)
-IESETWINDOW = const(130)
-IEPROTOCOL = const(131)
-
 
 def udp_header(bits64):
     """Datagram header: seconds, microseconds, then the number (from 1) in 32 or 64 bits, big-endian."""
@@ -49,39 +39,3 @@ def udp_header(bits64):
 def stream_ids(n):
     """1, 3, 4, 5 …: 2 is never used (iperf.md B4)."""
     return [1] + list(range(3, n + 2))
-
-
-def cookie():
-    """36 random characters of a-z2-7 and a NUL."""
-    import os
-
-    chars = b"abcdefghijklmnopqrstuvwxyz234567"
-    c = bytearray(COOKIE_SIZE)
-    for i, x in enumerate(os.urandom(COOKIE_SIZE - 1)):
-        c[i] = chars[x & 31]
-    return c
-
-
-def fill(buf, digits):
-    """Payload: iperf's repeating digits, or random bytes."""
-    import os
-
-    if digits:
-        piece = b"0123456789" * 5
-    else:
-        piece = os.urandom(64)
-    n = len(piece)
-    for i in range(0, len(buf) - n + 1, n):
-        buf[i : i + n] = piece
-    rest = len(buf) % n
-    if rest:
-        buf[len(buf) - rest :] = piece[:rest]
-
-
-def number(x):
-    """A number of a results JSON: 3.12 writes -1 as 2**64 - 1."""
-    if x is None:
-        return None
-    if x >= 1 << 63:
-        x -= 1 << 64
-    return x

@@ -18,6 +18,11 @@ KEPT_CHARS = 64 * 1024
 STOP_STEPS = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 5.0))
 
 
+def _environment() -> dict[str, str]:
+    """Ours, without the Wi-Fi credentials: a peer has no use for them."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("UPYPERF_WIFI")}
+
+
 class Process:
     """Runs a program and hands on each line it prints, stdout and stderr alike.
 
@@ -45,7 +50,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**os.environ, "LC_ALL": "C", **(env or {})},
+                env={**_environment(), "LC_ALL": "C", **(env or {})},
                 # Ctrl-C at the terminal is for us: we end the program ourselves, in order.
                 start_new_session=True,
             )
