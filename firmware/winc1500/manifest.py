@@ -3,8 +3,9 @@
 package(
     "winc1500",
     files=(
-        "__init__.py", "chip.py", "compat.py", "driver.py", "errors.py", "flow.py", "hif.py", "lookup.py",
-        "network.py", "socket.py", "sockets.py", "spi.py", "table.py", "wifi.py", "wifi_extra.py",
+        "__init__.py", "chip.py", "compat.py", "driver.py", "errors.py", "flow.py", "frames.py", "hif.py",
+        "link.py", "lookup.py", "network.py", "socket.py", "sockets.py", "spi.py", "table.py",
+        "wifi.py", "wifi_extra.py",
     ),
     base_path="..",
     opt=3,
