@@ -145,7 +145,7 @@ class Engine:
             if self.quota and self._cap(f):
                 self.reason = "quota"
                 return True
-            if f.quota and f.cap(f.quota - f.total(hot.C_BYTES)):
+            if f.quota and f.cap(f.to_go()):
                 self._ended(f, hot.QUOTA)
                 continue
             self.at = f

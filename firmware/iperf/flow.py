@@ -67,6 +67,7 @@ class Flow:
         self.start_us = 0  # when it joined, on the engine's clock
         self.end_us = 0  # when it ended; 0 while it runs
         self.quota = 0  # bytes of this stream alone (iperf 2's -n), to the byte; 0 = no limit
+        self._quota = (0, 0)  # the same as (hi, lo): no big integer in the loop
         self.rate = rate
         # a receiver's datagrams are those that the sender is known to have sent, as iperf counts them
         self.counted = hot.C_PKTS if sender else hot.C_SPAN
@@ -98,6 +99,7 @@ class Flow:
         """Set the clock of a sender: time stamp, first block due `delay_us` from now."""
         if not self.sender:
             return
+        self._quota = (self.quota >> 29, self.quota & MANY)
         t = clock.ticks_us()
         p = self.p
         p[hot.P_NEXT] = clock.ticks_add(t, delay_us)
@@ -134,6 +136,16 @@ class Flow:
         self.code = k
         self.fold()
         return k
+
+    def to_go(self):
+        """Bytes that are left of `quota`; MANY for more than that."""
+        hi, lo = self._quota
+        hi -= self.hi[hot.C_BYTES]
+        lo -= self.lo[hot.C_BYTES]
+        if lo < 0:
+            lo += _LO
+            hi -= 1
+        return lo if hi == 0 else MANY if hi > 0 else 0
 
     def cap(self, left):
         """Bound the next slice to `left` bytes; True when nothing is left."""

@@ -2,7 +2,7 @@
 
 import gc
 
-from iperf import clock, hot, layers
+from iperf import clock, hot, hot_paced, layers
 from iperf.engine import Engine
 from iperf.flow import Flow, Header
 
@@ -56,9 +56,10 @@ def allocated(work, calls_of, at_least):
     return after - before
 
 
-def check(sender, header, rate, block, preset=0):
-    sock = Sock(block)
+def check(sender, header, rate, block, preset=0, sock=None, quota=0):
+    sock = sock or Sock(block)
     f = Flow(1, sock, sender, bytearray(64), header, rate)
+    f.quota = quota
     for i in range(hot.C_LEN):
         f.lo[i] = preset
     e = Engine(Poller(), [f], time_us=0, interval_us=50000, rows=16)
@@ -103,6 +104,47 @@ def test_counters_just_under_two_to_the_30():
     for preset in ((1 << 29) - 200, (1 << 29) - 1):
         check(True, None, 0, 0, preset)
         check(False, Header(*V3), 0, 3, preset)
+
+
+def test_paced_through_stalls_with_counters_just_under_two_to_the_30():
+    class Stalls(Sock):
+        def write(self, buf):
+            if self.calls % 50 == 0:
+                clock.sleep_us(2000)  # 25 us a datagram: far more than two gaps
+            return Sock.write(self, buf)
+
+    for block in (0, 5):
+        check(True, Header(*V3), 20000000, block, (1 << 29) - 200, Stalls(block))
+        check(True, None, 20000000, block, (1 << 29) - 200, Stalls(block))
+
+
+def test_quota_beyond_two_to_the_30():
+    check(True, None, 0, 5, (1 << 29) - 200, None, 5 << 30)
+    f = Flow(1, Sock(), True, bytearray(8), None, 0)
+    f.quota = (3 << 30) + 17
+    f.begin()
+    for hi, lo, left in ((0, 0, (1 << 29) - 1), (5, 100, (1 << 29) - 83), (6, 0, 17), (6, 17, 0), (6, 18, 0)):
+        f.hi[hot.C_BYTES], f.lo[hot.C_BYTES] = hi, lo
+        assert f.to_go() == left, (hi, lo, f.to_go())
+
+
+def test_share_of_a_long_gap():
+    # a block of 128 KiB at 1 Mbit/s is due every second: taken in part, and no float for it
+    for gap, n, size in ((1048576, 1, 131072), (1048576, 131071, 131072), (70000, 3000, 4096), (100, 1, 3)):
+        used = allocated(lambda: hot_paced._share(gap, n, size), Calls(), 20)  # noqa: B023
+        assert used == 0, used
+        exact = gap * n // size
+        assert abs(hot_paced._share(gap, n, size) - exact) <= gap // 16384 + 1
+
+
+class Calls:
+    """Counts how often it was asked."""
+
+    n = 0
+
+    def __call__(self):
+        self.n += 1
+        return self.n
 
 
 def test_counters_cross_many_times():
