@@ -5,7 +5,7 @@ import socket
 
 import pytest
 from typer.testing import CliRunner
-from upyperf.cli_winc import app
+from upyperf.cli.winc import app
 from upyperf.errors import UpyperfError
 from upyperf.virtual.winc import trace
 from upyperf.virtual.winc.decode_hif import decode
@@ -224,7 +224,7 @@ def test_cli_cost_beyond_a_limit(monkeypatch):
 
 def test_registered_as_a_verb():
     import typer
-    from upyperf.cli_winc import register
+    from upyperf.cli.winc import register
 
     parent = typer.Typer()
     register(parent)
