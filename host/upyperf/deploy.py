@@ -45,7 +45,8 @@ class PackageTable(Table):
 
     name: str
     native: list[str] = Field(default_factory=list)
-    exclude: list[str] = Field(default_factory=list)
+    exclude: list[str] = Field(default_factory=lambda: ["manifest.py"])
+    """Not for the board: what freezes or publishes the package."""
 
 
 class LayerTable(Table):

@@ -30,11 +30,10 @@ app = typer.Typer(
 
 
 def _register() -> None:
-    from upyperf.cli import bench, run, show, tools
-
+    from upyperf.cli import bench, run, show, tools, winc
     from upyperf.insn import command as insn
 
-    for module in (bench, run, show, tools, insn):
+    for module in (bench, run, show, tools, winc, insn):
         module.register(app)
 
 
@@ -64,7 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
     _register()
     command: Any = typer.main.get_command(app)
     try:
-        outcome = command.main(args=words, prog_name="upyperf", standalone_mode=False)
+        # Not command.main(): that ends on Ctrl-C without a word.
+        with command.make_context("upyperf", list(words)) as context:
+            outcome = command.invoke(context)
         return outcome if isinstance(outcome, int) else 0
     except UpyperfError as error:
         return _fail(error, words)
@@ -77,9 +78,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
+    except OSError as error:
+        # A full disk, a folder that is read only: nothing that a line of ours could mend.
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(UpyperfError("config", f"{where}{error.strerror or error}"), words)
     except Exception as error:
+        if type(error).__name__ == "Exit":  # --help has been printed
+            return int(getattr(error, "exit_code", 0))
         # The parser's own errors are told by what they can do, since typer keeps their classes private.
         if hasattr(error, "format_message"):
+            if type(error).__name__ == "NoArgsIsHelpError":
+                print(error.format_message())
+                return EXIT_CODES["usage"]
             return _fail(UpyperfError("usage", _one_line(error.format_message())), words)
         if os.environ.get("UPYPERF_DEBUG"):
             traceback.print_exc()

@@ -117,11 +117,18 @@ def overrides(version: int, **given: Any) -> dict[str, Any]:
                 # iperf3's -b also takes a burst behind a slash; only the rate is ours.
                 value = quantities.rate(value, version)
             elif name == "tos":
-                value = int(value, 0)
+                value = _tos(value)
         except ValueError as error:
             raise UpyperfError("usage", f"--{name.replace('num_', '')}: {error}") from None
         out[name] = value
     return out
+
+
+def _tos(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number: write 0 to 255 or 0x00 to 0xff") from None
 
 
 def key_values(pairs: list[str] | None) -> dict[str, Any]:

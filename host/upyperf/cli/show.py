@@ -76,7 +76,10 @@ def report(
             print(f"upyperf: not indexed: {problem}", file=sys.stderr)
     folder = index.find(which)
     bench = library.load(folder)
-    library.write_all(folder, bench)
+    try:
+        library.write_all(folder, bench)
+    except OSError as error:
+        print(f"upyperf: note: the reports in {folder} stay as they are: {error.strerror}", file=sys.stderr)
     if as_json:
         print(bench.model_dump_json(indent=1))
     elif markdown:

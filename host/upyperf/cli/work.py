@@ -53,7 +53,6 @@ def perform(
 
     Returns the exit status. Raises UpyperfError when nothing could be started.
     """
-    from upyperf import report
     from upyperf.report import markdown as markdown_report
     from upyperf.report import text
 
@@ -66,8 +65,7 @@ def perform(
         listeners.append(_stream)
     with folder:
         bench = run_bench(order, folder, Sink(*listeners), progress.status)
-        report.write_all(folder.path, bench)
-        Index(base).add(bench, folder.path)
+        unwritten = folder.error or _write_reports(bench, folder.path, base)
     if as_json:
         print(bench.model_dump_json(indent=1))
     elif markdown:
@@ -76,7 +74,27 @@ def perform(
         text.write(bench, sys.stdout)
         print(f"results: {folder.path}/report.html")
     _say_error(bench)
+    if unwritten:
+        raise UpyperfError(
+            "config", f"the results in {folder.path} are not whole: {unwritten} (what is printed is all there is)"
+        )
     return bench.exit_code
+
+
+def _write_reports(bench: Bench, folder: Path, base: Path) -> str | None:
+    """Write every report and the index; why that failed, or None."""
+    from upyperf import report
+
+    try:
+        report.write_all(folder, bench)
+    except OSError as error:
+        return error.strerror or str(error)
+    try:
+        Index(base).add(bench, folder)
+    except UpyperfError as error:
+        # It is made anew from the folders when it is needed.
+        print(f"upyperf: note: {error.text}", file=sys.stderr)
+    return None
 
 
 def _stream(event: Event) -> None:

@@ -21,6 +21,7 @@ from upyperf.insn.measure import Counter
 from upyperf.virtual.qemu import QemuBoard
 
 UIPERF3_PORT = 5201  # fixed in uiperf3
+_LENGTH = 16384  # the goals' write size; iperf's own 128 KiB is more than lwIP's send buffer takes at once
 _HEADERS = 54  # Ethernet, IPv4 and TCP without options
 _CODE = (
     """
@@ -100,7 +101,8 @@ def compare_clients(board: object, options: dict[str, Any], *, seconds: float = 
         counter.link.exec("import iperf, uiperf3", 30)
         begin = time.monotonic()
         short, long = (
-            run(f"iperf.client({host!r}, port={UIPERF3_PORT}, time={t})", None) for t in (seconds, 3 * seconds)
+            run(f"iperf.client({host!r}, port={UIPERF3_PORT}, time={t}, length={_LENGTH})", None)
+            for t in (seconds, 3 * seconds)
         )
         insn, payload = run(f"uiperf3.client({host!r})", max(time.monotonic() - begin, 5.0))
     ours = (long[0] - short[0]) / (long[1] - short[1])
