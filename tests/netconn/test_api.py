@@ -1,4 +1,4 @@
-# ruff: noqa: E501 (the board's programs as text)
+# ruff: noqa: E501, PT018 (the board's programs as text)
 """What each method does, on TCP and UDP."""
 
 import contextlib

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 (the board's programs as text)
+# ruff: noqa: E501, UP031 (the board's programs as text)
 """Faults on the way: lost frames, a cut link, a peer or a board that goes, many runs in a row.
 
 The sizes are those of `make test`; with UPYPERF_SOAK=1 they are those of `make soak`.
@@ -78,7 +78,7 @@ def connect(kind, port):
     return s
 """
     % HOST
-)  # noqa: UP031 (the code is full of braces)
+)
 
 
 @pytest.fixture(scope="session")

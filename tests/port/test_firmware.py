@@ -1,3 +1,4 @@
+# ruff: noqa: PT018
 """The build: with both lwIP release lines, from own checkouts, and what it says when it cannot."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# ruff: noqa: PT018
 """The link emulator's arithmetic, without a board."""
 
 import pytest

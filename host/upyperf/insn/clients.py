@@ -1,3 +1,4 @@
+# ruff: noqa: UP031 (the board's code is full of braces)
 """Whole clients side by side on one firmware: `iperf` over layer socket, and uiperf3 frozen beside it.
 
 Both run their own settings against the same iperf3 server; the payload is what the MAC sent, less headers.
@@ -39,7 +40,7 @@ def client_run(f):
     print("RESULT", n, b1 - b0)
 """
     % _HEADERS
-)  # noqa: UP031 (braces)
+)
 
 
 def uiperf3_source() -> Path:

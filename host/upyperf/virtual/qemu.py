@@ -157,8 +157,8 @@ def start(board: object, options: Mapping[str, object], log_dir: Path | None) ->
     elf = _elf(board, options)
     scratch = Path(tempfile.mkdtemp(prefix="upyperf-qemu-"))
     log = scratch / "qemu.log"
-    command = _enter(options) + [
-        program, "-M", str(options.get("machine", "mps2-an386")), "-kernel", str(elf),
+    command = [
+        *_enter(options), program, "-M", str(options.get("machine", "mps2-an386")), "-kernel", str(elf),
         "-display", "none", "-monitor", "none", "-serial", "pty",
         "-qmp", f"unix:{scratch / 'qmp'},server=on,wait=off",
         *_network(options, link, scratch), *_icount(options), *_further(options),
