@@ -14,8 +14,10 @@ NOBODY = 65534
 
 
 def call(*words: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    # Variables of the `make test` around this must not reach a make in here.
+    around = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(
-        words, cwd=cwd, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+        words, cwd=cwd, env={**around, **environment}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
