@@ -144,6 +144,13 @@ def test_bench_passes_its_variables_on(with_recorder: Path) -> None:
     assert [line[1:-1] for line in done.stdout.splitlines()] == words
 
 
+def test_bench_takes_no_variable_of_the_environment(with_recorder: Path) -> None:
+    done = call(
+        "make", "bench", cwd=with_recorder, PORT="8080", TIME="%e s", SERVER="web", ARGS="-x", BOARD="b"
+    )
+    assert done.stdout.split() == ["<bench>", "<unix>"]
+
+
 def test_make_fails_where_upyperf_fails(with_recorder: Path) -> None:
     done = call("make", "bench", cwd=with_recorder, CODE="3")
     assert done.returncode != 0
