@@ -1,11 +1,12 @@
 # upyperf: `make help` lists the targets.
 
-BOARD ?= unix
-PLAN ?=
-TIME ?=
-PORT ?=
-SERVER ?=
-ARGS ?=
+# Given as `make bench BOARD=x`. Not taken from the environment, where PORT or TIME may mean anything.
+BOARD = unix
+PLAN =
+TIME =
+PORT =
+SERVER =
+ARGS =
 
 # One word for the shell, whatever is in it.
 quote = '$(subst ','\'',$(1))'

@@ -17,28 +17,14 @@ except ImportError:  # ports built without MICROPY_PY_BINASCII_CRC32
         return crc ^ 0xFFFFFFFF
 
 
-def _escape(text):
-    # MicroPython's json leaves characters beyond ASCII as they are; mpremote and
-    # terminals may split them.
-    out = []
-    for char in text:
-        code = ord(char)
-        if code < 127:
-            out.append(char)
-        elif code < 0x10000:
-            out.append("\\u%04x" % code)
-        else:
-            code -= 0x10000
-            out.append("\\u%04x\\u%04x" % (0xD800 | code >> 10, 0xDC00 | code & 0x3FF))
-    return "".join(out)
-
-
 def encode(seq, record):
     """The frame of a record (a dict with at least "k"), as (head, body) of the line."""
     body = json.dumps(record)
     data = body.encode()
     if len(data) != len(body) or b"\x7f" in data:
-        body = _escape(body)
+        from iperf.escape import escape
+
+        body = escape(body)
         data = body.encode()
     return "#U %d %d %08x " % (seq, len(data), crc32(data) & 0xFFFFFFFF), body
 

@@ -6,7 +6,8 @@ import sys
 from iperf.errors import IperfError
 
 TCP_LENGTH = 131072  # iperf's own default
-_RESERVE = 15000  # what streams, engine and the exchange of results still take on a 32-bit port
+# what streams, engine and the exchange of results still take, in bytes; objects of a 64-bit port are larger
+_RESERVE = 15000 if sys.maxsize < 1 << 32 else 26000
 
 
 def forget(*names):

@@ -65,8 +65,9 @@ class FakePoller:
 class FakeSock:
     """A socket that takes everything, in `cost` microseconds, and notes when.
 
-    With `keep`, `times` holds when each write was taken. `plan(k, buf)` may say what happens to write k: None = it would block, a number of bytes, or an
-    OSError to raise; it may also turn the clock.
+    With `keep`, `times` holds when each write was taken. `plan(k, buf)` may say what happens to
+    write k: None = it would block, a number of bytes, or an OSError to raise; it may also turn
+    the clock.
     """
 
     def __init__(self, clk, cost=2, plan=None, keep=True):

@@ -52,7 +52,7 @@ def test_parallel_streams_each_have_the_rate_and_take_turns():
 
 
 def test_no_drift_in_a_long_run():
-    e, (f,) = run(FakeClock(cost=7), 640000, 1000, 60)  # 80 datagrams a second, 12.5 ms apart
+    _e, (f,) = run(FakeClock(cost=7), 640000, 1000, 60)  # 80 datagrams a second, 12.5 ms apart
     assert abs(f.total(hot.C_PKTS) - 4800) <= 1, f.total(hot.C_PKTS)
     t = f.sock.times
     worst = max(abs(t[k] - t[0] - k * 12500) for k in range(len(t)))

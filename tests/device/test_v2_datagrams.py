@@ -7,8 +7,9 @@ from iperf import clock, hot
 from iperf.engine import Engine
 from iperf.flow import Flow
 from iperf.v2 import report, request, wire
+from iperf.v2.answer import Report
 from iperf.v2.fin import Fin
-from iperf.v2.inflow import InFlow, Report
+from iperf.v2.inflow import InFlow
 
 
 class Sock:

@@ -2,7 +2,7 @@
 
 from struct import pack, pack_into, unpack_from
 
-from iperf.v2 import report, request, wire
+from iperf.v2 import inflow, report, request, wire
 
 
 def tcp(*words):
@@ -115,7 +115,7 @@ def test_final_number_in_both_notations():
             pack_into(">I", buf, 0, n)
             report.put_fin(buf, o, signed)
             assert buf[0] & 128
-            assert report.fin_number(buf, o, n + 3) == n, (n, signed)
+            assert inflow.fin_number(buf, o, n + 3) == n, (n, signed)
     for n in ((1 << 32) - 1, (5 << 32) | 0xFFFFFFFE, (1 << 32)):
         buf = bytearray(20)
         pack_into(">I", buf, 0, n & 0xFFFFFFFF)
@@ -123,7 +123,7 @@ def test_final_number_in_both_notations():
         assert not buf[12] & 128
         report.put_fin(buf, wide, False)
         assert buf[12] & 128
-        assert report.fin_number(buf, wide, 0) == n
+        assert inflow.fin_number(buf, wide, 0) == n
 
 
 def test_report_round_trip_in_every_layout():

@@ -114,9 +114,8 @@ class OurServer:
             got = [e for e in self.events() if e["k"] == kind]
             if len(got) >= count:
                 return got[count - 1]
-            assert time.monotonic() < deadline and self.process.poll() is None, (
-                f"no {kind!r} number {count}:\n{self.output()}"
-            )
+            waiting = time.monotonic() < deadline and self.process.poll() is None
+            assert waiting, f"no {kind!r} number {count}:\n{self.output()}"
             time.sleep(0.05)
 
     def stop(self) -> str:

@@ -22,7 +22,11 @@ CASES: list[tuple[str, dict[str, Any], list[str]]] = [
      ["-t", "1", "-w", "64K", "-M", "1000", "-N"]),
     ("tcp-l", {"time": 1, "length": 3000}, ["-t", "1", "-l", "3000"]),
     ("udp", {"time": 1, "udp": True}, ["-t", "1", "-u"]),
-    ("udp-R", {"time": 1, "udp": True, "reverse": True, "bandwidth": "8M"}, ["-t", "1", "-u", "-R", "-b", "8M"]),
+    (
+        "udp-R",
+        {"time": 1, "udp": True, "reverse": True, "bandwidth": "8M"},
+        ["-t", "1", "-u", "-R", "-b", "8M"],
+    ),
     ("udp-bidir", {"time": 1, "udp": True, "bidir": True}, ["-t", "1", "-u", "--bidir"]),
     ("udp-P2-64bit", {"time": 1, "udp": True, "parallel": 2, "udp_counters_64bit": True, "bandwidth": "4M"},
      ["-t", "1", "-u", "-P", "2", "--udp-counters-64bit", "-b", "4M"]),
@@ -56,9 +60,7 @@ def cases(interpreter: str) -> list[tuple[str, dict[str, Any], list[str]]]:
     return [c for c in CASES + BY_AMOUNT if interpreter == "micropython" or c[0] in SUBSET]
 
 
-params = [
-    pytest.param(i, *c, id=f"{i}-{c[0]}") for i in ours.INTERPRETERS for c in cases(i)
-]
+params = [pytest.param(i, *c, id=f"{i}-{c[0]}") for i in ours.INTERPRETERS for c in cases(i)]
 each = pytest.mark.parametrize(("interpreter", "name", "options", "flags"), params)
 
 

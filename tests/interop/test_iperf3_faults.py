@@ -275,7 +275,9 @@ def test_refused_timeout_and_no_route_are_told_apart(interpreter: str) -> None:
     assert "firewall" in text
     # a namespace with nothing but loopback down has no route at all
     command = ours._command(interpreter, "client", {"host": "198.51.100.1", "connect_timeout": 2})
-    done = subprocess.run(["unshare", "-rn", *command], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        ["unshare", "-rn", *command], capture_output=True, text=True, timeout=30, check=False
+    )
     kind, text = error_of(ours.parse(done.stdout))
     assert kind == "unreachable"
     assert "route" in text
@@ -520,7 +522,9 @@ def test_an_iperf2_client_is_named(iperf2_peer: Peer, peers: list[Peer]) -> None
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_interrupted_client_keeps_its_figures_and_frees_the_server(interpreter: str, iperf3_peer: Peer) -> None:
+def test_interrupted_client_keeps_its_figures_and_frees_the_server(
+    interpreter: str, iperf3_peer: Peer
+) -> None:
     with programs.server(iperf3_peer, "--forceflush") as real:
         process = subprocess.Popen(
             ours._command(interpreter, "client", {"host": programs.LOOPBACK, "port": real.port, "time": 10,
@@ -542,7 +546,11 @@ def test_interrupted_client_keeps_its_figures_and_frees_the_server(interpreter: 
 def test_second_server_on_the_port_says_so() -> None:
     with ours.server(MP) as server:
         done = subprocess.run(
-            ours._command(MP, "server", {"port": server.port}), capture_output=True, text=True, timeout=20, check=False
+            ours._command(MP, "server", {"port": server.port}),
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
         )
         kind, text = error_of(ours.parse(done.stdout))
     assert kind == "usage"

@@ -14,8 +14,10 @@ NOBODY = 65534
 
 
 def call(*words: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    # Variables of the `make test` around this must not reach a make in here.
+    around = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(
-        words, cwd=cwd, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+        words, cwd=cwd, env={**around, **environment}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
@@ -140,6 +142,13 @@ def test_bench_passes_its_variables_on(with_recorder: Path) -> None:
         "2",
     ]
     assert [line[1:-1] for line in done.stdout.splitlines()] == words
+
+
+def test_bench_takes_no_variable_of_the_environment(with_recorder: Path) -> None:
+    done = call(
+        "make", "bench", cwd=with_recorder, PORT="8080", TIME="%e s", SERVER="web", ARGS="-x", BOARD="b"
+    )
+    assert done.stdout.split() == ["<bench>", "<unix>"]
 
 
 def test_make_fails_where_upyperf_fails(with_recorder: Path) -> None:

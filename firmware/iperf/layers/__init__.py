@@ -13,15 +13,3 @@ def get(name):
         return getattr(__import__("iperf.layers." + name).layers, name)
     except ImportError as e:
         raise IperfError("unsupported", "this board's firmware has no layer %r (%s)" % (name, e)) from None
-
-
-def available():
-    """Names of the layers that this board can import."""
-    got = []
-    for n in NAMES:
-        try:
-            get(n)
-            got.append(n)
-        except IperfError:
-            pass
-    return got

@@ -11,24 +11,29 @@ MODES = {"reverse": "receive", "full_duplex": "bidir", "dual": "dual", "tradeoff
 def run(cfg, layer, emit, live):
     """Run the test of `cfg` (options.client). Returns a Result; raises IperfError, whose `result` holds
     what was measured until then."""
-    from iperf.v2.check import check
-
-    kind = check(cfg)
+    kind = _checked(cfg)
     forget("v2.check")
     res = Result(cfg, MODES.get(kind, "send"))
     if kind:
-        if cfg["udp"]:
+        if cfg["udp"] and kind == "reverse":
+            from iperf.v2.udpreverse import UdpReverse as Test
+        elif cfg["udp"]:
             from iperf.v2.udpmodes import UdpModes as Test
+        elif kind == "reverse":
+            from iperf.v2.tcpreverse import TcpReverse as Test
         else:
             from iperf.v2.tcpmodes import TcpModes as Test
     elif cfg["udp"]:
-        from iperf.v2.udp import UdpClient as Test
+        from iperf.v2.udpsend import UdpSend as Test
     else:
         from iperf.v2.tcp import TcpClient as Test
     c = Test(cfg, layer, emit, live, res, kind)
     try:
         try:
             c.run()
+            # the figures are in the result: engine and loops make room for what follows
+            c.flows = []
+            forget("engine", "flow", "hot", "hot_tcp", "hot_paced", "hot_blast", "hot_recv")
             c.books()
             res.counters = layer.counters()
             return res
@@ -47,6 +52,13 @@ def run(cfg, layer, emit, live):
         raise
     finally:
         c.close()
+
+
+def _checked(cfg):
+    # a frame of its own: while it lives, the module cannot go
+    from iperf.v2.check import check
+
+    return check(cfg)
 
 
 class Client:
@@ -117,7 +129,9 @@ class Client:
     def broken(self, e):
         """The IperfError that says what an OSError means here."""
         n = e.args[0] if e.args and isinstance(e.args[0], int) else 0
-        return common.closed(n, self.who, "in the test")
+        from iperf.v2 import why
+
+        return why.closed(n, self.who, "in the test")
 
     def close(self):
         for s in self.socks:

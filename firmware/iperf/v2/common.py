@@ -2,21 +2,16 @@
 
 import gc
 
-from iperf import clock, hot
-from iperf.engine import Engine
-from iperf.errors import IperfError
-
+POLLIN = 1
 _ROW_BYTES = 52
-_CLOCK_SET_S = 1577836800  # 2020: no board's clock is earlier once it was set
-NOTE_CLOCK = (
-    "the board's clock is not set: the jitter that an iperf 2.1.8 server shows needs some 500 datagrams "
-    "to come true (set the clock, or send more)"
-)
 
 
 def engine(poller, flows, cfg, time_us, on_row, expect_us=0):
-    """An Engine with iperf's interval rows: as many as an eighth of the heap takes, 32 at least.
+    """An Engine with iperf's interval rows: as many as an eighth of the heap takes, 8 at least.
     `expect_us` is how long a test without a time limit may take."""
+    from iperf.engine import Engine  # not before the connections stand
+
+    collect()
     interval = int(cfg["interval"] * 1000000)
     rows = 1
     if interval:
@@ -25,14 +20,8 @@ def engine(poller, flows, cfg, time_us, on_row, expect_us=0):
         if not time_us:
             want = min(want, 2000)  # only the client's word for it
         most = gc.mem_free() // 8 // _ROW_BYTES if hasattr(gc, "mem_free") else 100000
-        rows = max(32, min(want, most))
+        rows = max(8, min(want, most))
     return Engine(poller, flows, time_us=time_us, interval_us=interval, rows=rows, on_row=on_row)
-
-
-def note_clock(cfg):
-    """Say in the result that the board's clock is not set (iperf 2.1.8 then shows a wrong jitter)."""
-    if clock.wall_us()[0] < _CLOCK_SET_S:
-        cfg["adapted"].append(NOTE_CLOCK)
 
 
 def collect():
@@ -53,6 +42,8 @@ def room(layer, length=0):
 
 def count(flow, n):
     """Add n bytes that moved outside the hot loop."""
+    from iperf import hot
+
     flow.c[hot.C_BYTES] += n
     flow.fold()
 
@@ -72,15 +63,3 @@ def all_done(flows):
         if not f.done:
             return False
     return True
-
-
-def closed(n, who, what):
-    """The IperfError of a connection that broke with errno n."""
-    if n in (12, 105):
-        return IperfError("memory", "the board ran out of memory for the network (errno %d)" % n, n)
-    if n == 111:
-        return IperfError("refused", "%s refused the datagrams: no iperf server listens there (iperf -s -u)"
-                          % who, n)  # fmt: skip
-    if n in (113, 101, 118):
-        return IperfError("unreachable", "no route to %s: check address, subnet and gateway" % who, n)
-    return IperfError("closed", "%s broke the connection %s (errno %d): was it stopped?" % (who, what, n), n)

@@ -3,8 +3,8 @@
 import gc
 
 from iperf import clock
-from iperf.engine import POLLIN
 from iperf.errors import IperfError
+from iperf.v2.common import POLLIN
 
 _TURNS = 64  # datagrams taken the slow way before the streams have their turn
 _KEPT = 1 << 19  # bytes

@@ -1,8 +1,8 @@
 """The begin of a TCP connection at the server: which client it is and what it asks for."""
 
 from iperf import clock
-from iperf.engine import POLLIN
 from iperf.v2 import request
+from iperf.v2.common import POLLIN
 
 _FIRST_US = 4000000  # as iperf 2.1, which however serves nobody else meanwhile
 _REST_US = 1000000

@@ -1,13 +1,12 @@
-"""A received stream of iPerf 2 datagrams, and the report that its sender gets."""
+"""A received stream of iPerf 2 datagrams."""
 
 import sys
+from struct import unpack_from
 
 from iperf import clock, hot
 from iperf.flow import Flow
-from iperf.v2 import report, wire
+from iperf.v2 import layouts
 
-_SILENCE_US = 500000  # a report that nobody asks for again so long has arrived (2.0 asks every 250 ms)
-_LINGER_US = 3000000
 _ID_MASK = 0x1FFFFFFF  # sequence numbers as hot.py counts them
 _ID_JUMP = 0x01000000
 
@@ -24,7 +23,7 @@ class InFlow(Flow):
     """
 
     def __init__(self, id, sock, buf, layout, wide, number=1, answer=True):
-        Flow.__init__(self, id, sock, False, buf, wire.header(layout, wide, 1 if number else 0))
+        Flow.__init__(self, id, sock, False, buf, layouts.header(layout, wide, 1 if number else 0))
         self.layout = layout
         self.answer = answer
         self.datagrams = None  # what the final datagram said
@@ -77,7 +76,7 @@ class InFlow(Flow):
         """The final datagram is in the buffer: what is missing before it is lost. Of a stream that began
         at 0 iperf counts all bytes but the first datagram's, so that both ends' totals are the same."""
         first = self.header.first
-        n = report.fin_number(self.buf, self.header.o, self.total(hot.C_SPAN) + first)
+        n = fin_number(self.buf, self.header.o, self.total(hot.C_SPAN) + first)
         gap = (n - self.u[hot.U_EXP]) & _ID_MASK
         c = self.c
         if gap <= _ID_JUMP:
@@ -90,6 +89,10 @@ class InFlow(Flow):
         else:
             c[hot.C_BYTES] -= self._first_len
         self.fold()
+
+    def seen(self):
+        """True after the first datagram."""
+        return bool(self.u[hot.U_SEEN])
 
     def stamped(self):
         """False for a sender without time stamps (ESP-IDF): its jitter is not known."""
@@ -107,17 +110,23 @@ class InFlow(Flow):
         """Microseconds since its last datagram (right up to half a tick period)."""
         return clock.ticks_diff(clock.ticks_us(), self.u[hot.U_TICK])
 
-    def put_report(self, buf, us):
-        """Write the server report of this stream, which took `us`; returns its length."""
-        lost, ooo, datagrams = self.iperf_counts()
-        return report.put_report(buf, self.layout, self.total(hot.C_BYTES), us, lost, ooo, datagrams,
-                               self.jitter_us())  # fmt: skip
-
     def to_dict(self, us):
         d = Flow.to_dict(self, us)
         if not self.stamped():
             d["jitter_us"] = None
         return d
+
+
+def fin_number(buf, o, expected):
+    """The number of datagrams that the final datagram in buf says. Without a wide number the two ways
+    to write it are told apart by which one is nearer to `expected`."""
+    low = unpack_from(">I", buf, 0)[0]
+    if o[1] >= 0:
+        n = unpack_from(">I", buf, 12)[0] << 32 | low
+        return (1 << 64) - n
+    twos = (1 << 32) - low
+    magnitude = low & 0x7FFFFFFF
+    return twos if abs(twos - expected) <= abs(magnitude - expected) else magnitude
 
 
 class _Once:
@@ -129,40 +138,3 @@ class _Once:
     def readinto(self, buf):
         n, self.n = self.n, None
         return n
-
-
-class Report:
-    """Answers the final datagram: sends the report, and again for every further one, until it is quiet."""
-
-    def __init__(self, flow, us):
-        self.sock = flow.sock
-        self.buf = bytearray(report.REPORT_LEN)
-        at = 12 if flow.layout == wire.OLD else 16
-        if flow.layout != wire.NEW or flow.header.o[1] < 0:
-            self.buf[:at] = memoryview(flow.buf)[:at]  # 2.0 expects its own header back
-        self.n = flow.put_report(self.buf, us)
-        self.view = memoryview(self.buf)[: self.n]
-        self.begun = self.heard = clock.ticks_us()
-        self._send()
-
-    def _send(self):
-        try:
-            self.sock.write(self.view)
-        except OSError:
-            return False  # nobody is there any more
-        return True
-
-    def step(self):
-        """Answer what came; True when it is over."""
-        now = clock.ticks_us()
-        try:
-            while self.sock.recv_datagram(16) is not None:
-                self.heard = now
-                if not self._send():
-                    return True
-                if clock.ticks_diff(clock.ticks_us(), now) > 5000:
-                    break
-        except OSError:
-            return True
-        quiet = clock.ticks_diff(now, self.heard) > _SILENCE_US
-        return quiet or clock.ticks_diff(now, self.begun) > _LINGER_US

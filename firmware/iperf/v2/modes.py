@@ -17,3 +17,13 @@ def no_callback(c):
 def no_data(c):
     return IperfError("peer", "%s sent nothing: iperf 2.0 servers know no %s (dual and tradeoff they do)"
                       % (c.who, c.kind))  # fmt: skip
+
+
+def no_answer(c):
+    return IperfError("timeout", "%s does not answer: no server, UDP filtered on the way, or one that knows "
+                      "no reverse test" % c.who)  # fmt: skip
+
+
+def silent(c, us):
+    what = "datagram" if c.cfg["udp"] else "data"
+    return IperfError("timeout", "%s went silent: no %s for %d s" % (c.who, what, us // 1000000))

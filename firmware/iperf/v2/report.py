@@ -27,18 +27,6 @@ def put_fin(buf, o, sign_magnitude):
         pack_into(">I", buf, 12, n >> 32 & 0xFFFFFFFF)
 
 
-def fin_number(buf, o, expected):
-    """The number of datagrams that the final datagram in buf says. Without a wide number the two ways
-    to write it are told apart by which one is nearer to `expected`."""
-    low = unpack_from(">I", buf, 0)[0]
-    if o[1] >= 0:
-        n = unpack_from(">I", buf, 12)[0] << 32 | low
-        return (1 << 64) - n
-    twos = (1 << 32) - low
-    magnitude = low & 0x7FFFFFFF
-    return twos if abs(twos - expected) <= abs(magnitude - expected) else magnitude
-
-
 def put_report(buf, layout, nbytes, us, lost, ooo, datagrams, jitter_us):
     """Write the server report into buf (128 bytes, zero except the header to echo); returns the length
     to send. lost, ooo and datagrams as iperf counts them."""

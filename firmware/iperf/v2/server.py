@@ -3,11 +3,11 @@
 import gc
 
 from iperf import clock
-from iperf.engine import POLLIN
 from iperf.errors import IperfError
 from iperf.memory import buffer
 from iperf.result import public
 from iperf.v2 import common, request, wire
+from iperf.v2.common import POLLIN
 from iperf.v2.session import Session
 
 _KEEP = 8  # results kept of a server that runs on
@@ -53,7 +53,7 @@ class Server:
             import iperf.v2.inflow  # noqa: F401 - not while the first client waits
 
             self.udp_max = layer.caps()["udp_max"]
-            common.note_clock(cfg)
+            self._note_clock()
             try:
                 self.rbuf = bytearray(common.room(layer, cfg["length"]))
             except MemoryError:
@@ -62,6 +62,11 @@ class Server:
             import iperf.v2.hello  # noqa: F401
 
             self.rbuf = buffer(cfg)[0]
+
+    def _note_clock(self):
+        from iperf.v2 import why
+
+        why.note_clock(self.cfg)
 
     def run(self):
         cfg = self.cfg

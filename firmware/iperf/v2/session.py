@@ -1,10 +1,10 @@
 """One test at the server: the streams of one client, both directions, until all of them are over."""
 
 from iperf import clock, hot
-from iperf.engine import POLLIN
 from iperf.flow import Flow
 from iperf.result import Result
 from iperf.v2 import common, request
+from iperf.v2.common import POLLIN
 
 _HUSH_US = 300000  # a client that waits for our half-close, which the port does not know
 _TOGETHER_S = 1  # streams of one -P test come within this time
@@ -200,7 +200,9 @@ class Session:
         n = err.args[0] if err.args and isinstance(err.args[0], int) else 0
         self.engine.end(f)
         if f.header is None:
-            e = common.closed(n, "the client %s" % self.ip, "in the test")
+            from iperf.v2 import why
+
+            e = why.closed(n, "the client %s" % self.ip, "in the test")
             self.failed(e.kind, e.text)
 
     def _shut(self, f):
@@ -221,7 +223,7 @@ class Session:
             self.server.door.forget(f)
         if not f.sender:
             if f.fin and f.answer:
-                from iperf.v2.inflow import Report
+                from iperf.v2.answer import Report
 
                 self.ends.append(Report(f, f.end_us - f.start_us))
                 self.server.poller.register(f.sock, POLLIN)

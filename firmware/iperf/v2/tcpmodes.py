@@ -1,68 +1,41 @@
-"""The TCP client's other modes: reverse and full duplex on its own connections, dual and tradeoff, where
+"""The TCP client's modes with both directions: full duplex on its own connections, dual and tradeoff, where
 the server connects back."""
 
 from iperf import clock, hot
-from iperf.engine import POLLIN
-from iperf.errors import IperfError
 from iperf.flow import Flow
-from iperf.v2 import common, modes, wire
+from iperf.v2 import common, modes
+from iperf.v2.common import POLLIN
 from iperf.v2.tcp import PROBE_US, TcpClient
+from iperf.v2.tcpreverse import TcpReverse
 
 _BACK_US = 5000000  # for the server to connect back (iperf waits 3 s)
 _SLOP_US = 5000000  # that the server's direction may take longer
 _IDLE_US = 10000000
 
 
-class TcpModes(TcpClient):
+class TcpModes(TcpReverse):
     listener = None
 
     def buffers(self):
-        self.asked = self.cfg["length"] or 0
-        return 1 if self.kind == "reverse" else 2
+        TcpReverse.buffers(self)
+        return 2
 
     def connect(self):
         cfg, kind = self.cfg, self.kind
-        self.rbuf = self.bufs[-1]
         if kind in ("dual", "tradeoff"):
             self.listener = self.layer.tcp_listen(cfg["bind"], cfg["listen_port"], cfg, cfg["parallel"])
             self.poller.register(self.listener, POLLIN)
-        n = cfg["parallel"]
-        head = self._head()
-        senders, receivers = [], []
-        for k in range(n):
-            s = self.open(head)
-            if kind != "reverse":
-                senders.append(self.sender(k, s, len(head)))
-            if kind in ("reverse", "full_duplex"):
-                receivers.append(Flow(k + 1 + (n if senders else 0), s, False, self.rbuf))
-        return senders + receivers
-
-    def _head(self):
-        """The request."""
-        cfg, kind = self.cfg, self.kind
-        rate = cfg["bandwidth"]
-        short = kind in ("dual", "tradeoff") and not rate
-        flags = 0 if short else wire.EXTEND | wire.LEN | wire.HEAD_LEN << 1
-        if kind in ("reverse", "full_duplex"):
-            flags |= wire.V2
-        else:
-            flags |= wire.V1 | (wire.RUN_NOW if kind == "dual" else 0)
-        head = bytearray(wire.V1_LEN if short else wire.HEAD_LEN)
-        wire.put_v1(head, 0, flags, cfg["parallel"], cfg["listen_port"], self.asked, 0, self.amount)
-        if not short:
-            upper = {"reverse": wire.REVERSE, "full_duplex": wire.FULL_DUPLEX}.get(kind, 0)
-            wire.put_extension(head, wire.V1_LEN, upper | (wire.BW_SET if rate else 0), rate, cfg["tos"] or 0)
-        return head
+        head = self.head()
+        self.open(head)
+        flows = [self.sender(k, s, len(head)) for k, s in enumerate(self.socks)]
+        return flows + self.receivers() if kind == "full_duplex" else flows
 
     def test(self, flows):
-        if self.kind == "reverse":
-            self._receive(flows)
-            return
         e = self.begin(flows, self.time_us)
         if self.kind == "dual":
             e.watch = ((self.listener, self._accept),)
         elif self.kind == "full_duplex":
-            self._first_byte(flows[-self.cfg["parallel"]], PROBE_US)
+            self.first_byte(flows[-self.cfg["parallel"]], PROBE_US)
         self.send()
         if self.kind == "tradeoff":
             self.keep()
@@ -85,39 +58,6 @@ class TcpModes(TcpClient):
         if self.kind != "full_duplex":
             TcpClient.probe(self)
 
-    def _receive(self, flows):
-        e = self.begin(flows, self.time_us and self.time_us + _SLOP_US)
-        e.idle_us = _IDLE_US
-        t0 = clock.ticks_us()
-        came = self._first_byte(flows[0], _BACK_US)
-        e.start()
-        for f in flows:
-            f.start_us = -clock.ticks_diff(clock.ticks_us(), t0)
-        while came and not e.slice():
-            pass
-        reason = e.reason
-        self.keep()
-        if not sum(f.total(hot.C_BYTES) for f in flows):
-            raise modes.no_data(self)
-        if reason == "idle":
-            raise IperfError("timeout", "%s went silent: no data for %d s" % (self.who, _IDLE_US // 1000000))
-
-    def _first_byte(self, f, us):
-        """Wait for the first byte of a stream: it tells an iperf3 server, which closes soon after it. False
-        when none came."""
-        t0 = clock.ticks_us()
-        self.poller.register(f.sock, POLLIN)
-        while True:
-            n = f.sock.readinto(self.one)
-            if n:
-                common.count(f, 1)
-                if self.greeted():
-                    raise self.wrong_peer()
-            left = us - clock.ticks_diff(clock.ticks_us(), t0)
-            if n is not None or left <= 0:
-                return bool(n)
-            self.poller.wait(min(left // 1000 + 1, 500))
-
     def _accept(self):
         """A connection that the server made."""
         got = self.listener.accept()
@@ -128,7 +68,7 @@ class TcpModes(TcpClient):
             sock.close()  # not of this test
             return False
         self.socks.append(sock)
-        f = Flow(len(self.flows) + 1, sock, False, self.rbuf)
+        f = Flow(len(self.flows) + 1, sock, False, self.bufs[-1])
         if self.kind == "tradeoff":
             f.id += self.cfg["parallel"]
         modes.joined(self, f)

@@ -1,64 +1,35 @@
-"""The UDP client's other modes: reverse and full duplex on its own sockets, dual and tradeoff, where the
+"""The UDP client's modes with both directions: full duplex on its own sockets, dual and tradeoff, where the
 server sends back."""
 
 from iperf import clock, hot
-from iperf.engine import POLLIN
-from iperf.errors import IperfError
-from iperf.v2 import common, modes, request, wire
-from iperf.v2.inflow import InFlow, Report
-from iperf.v2.udp import UdpClient
+from iperf.v2 import common, modes, request
+from iperf.v2.answer import Report
+from iperf.v2.common import POLLIN
+from iperf.v2.inflow import InFlow
+from iperf.v2.udpreverse import UdpReverse
+from iperf.v2.udpsend import UdpSend
 
-_ASK_US = 20000  # between two requests of a reverse test (iperf: up to 20 ms)
-_ASK_TIMES = 150
 _BACK_US = 5000000
 _SLOP_US = 3000000
 _IDLE_US = 5000000
 
 
-class UdpModes(UdpClient):
+class UdpModes(UdpSend, UdpReverse):
     door = None
+    datagram = UdpReverse.datagram
 
     def buffers(self):
         self.reports = []
-        # what comes back has our length, or 2.0's default
-        self.rbuf = bytearray(max(self.cfg["length"], 1500))
-        bufs = UdpClient.buffers(self)
+        bufs = UdpReverse.buffers(self)
         if self.kind in ("dual", "tradeoff"):
             self._listen()
         return bufs
 
-    def datagram(self):
-        """A datagram whose header says what is asked for; every one of the test carries it."""
-        cfg, kind = self.cfg, self.kind
-        buf = bytearray(max(cfg["length"], wire.UDP_HEAD_LEN if kind == "reverse" else 16))
-        at = 12 if cfg["old"] else 16
-        flags = 0 if cfg["old"] or cfg["compat"] else wire.SEQNO64
-        upper = 0
-        if kind == "reverse":
-            buf[3] = 1  # a 2.2 server overhears a request with number 0
-        if kind in ("reverse", "full_duplex"):
-            flags |= wire.V2 | wire.UDPTESTS
-            upper |= wire.REVERSE if kind == "reverse" else wire.FULL_DUPLEX | wire.NO_FIN
-        else:
-            flags |= wire.V1 | (wire.RUN_NOW if kind == "dual" else 0)
-        extended = not cfg["compat"]
-        if extended:
-            # the rate stands in the extension: without it a 2.1 server answers unpaced
-            flags |= wire.EXTEND | wire.LEN | wire.UDP_HEAD_LEN << 1
-        wire.put_v1(buf, at, flags, cfg["parallel"], cfg["listen_port"], cfg["length"], cfg["bandwidth"],
-                    self.amount)  # fmt: skip
-        if extended:
-            wire.put_extension(buf, at + wire.V1_LEN, upper, cfg["bandwidth"], cfg["tos"] or 0)
-        return buf
-
     def test(self, bufs):
         n = len(bufs)
-        if self.kind == "reverse":
-            self._receive([self._inflow(k + 1, self.socks[k]) for k in range(n)], bufs)
-            return
         flows = self.senders(bufs)
         if self.kind == "full_duplex":
-            flows += [self._inflow(k + 1 + n, self.socks[k]) for k in range(n)]
+            flows += [self.inflow(k + 1 + n, self.socks[k]) for k in range(n)]
         e = self.begin(flows, self.time_us)
         if self.kind == "dual":
             self.poller.register(self.door.udp, POLLIN)
@@ -76,50 +47,6 @@ class UdpModes(UdpClient):
             self._pump(_SLOP_US)
             self._check_back()
             self.keep()
-
-    def _inflow(self, id, sock):
-        return InFlow(id, sock, self.rbuf, wire.NEW, True, answer=False)
-
-    def _receive(self, flows, requests):
-        e = self.begin(flows, self.time_us and self.time_us + _SLOP_US)
-        e.idle_us = _IDLE_US
-        e.start()
-        asked = refused = 0
-        t = clock.ticks_us()
-        silent = list(flows)
-        while not e.slice():
-            for f in list(silent):
-                if f.u[hot.U_SEEN]:
-                    # its time counts from the first datagram
-                    silent.remove(f)
-                    f.start_us = e.clock.total_us() - f.silent_us()
-            if asked <= _ASK_TIMES and clock.ticks_diff(clock.ticks_us(), t) >= 0:
-                waiting = [k for k in range(len(flows)) if not flows[k].u[hot.U_SEEN] and not flows[k].done]
-                for k in waiting:
-                    try:
-                        flows[k].sock.write(requests[k])
-                    except OSError as e:
-                        refused += 1
-                        if e.args[0] != 111 or refused > 10:
-                            raise
-                asked = asked + 1 if waiting else _ASK_TIMES + 1
-                t = clock.ticks_add(t, _ASK_US)
-                if asked == _ASK_TIMES and len(waiting) == len(flows):
-                    self.keep()
-                    raise IperfError("timeout", "%s does not answer: no server, UDP filtered on the way, "
-                                     "or one that knows no reverse test" % self.who)  # fmt: skip
-        reason = e.reason
-        self.keep()
-        self._silent(flows)
-        if reason == "idle" and not any(f.fin for f in flows):
-            raise IperfError("timeout", "%s went silent: no datagram for %d s"
-                             % (self.who, _IDLE_US // 1000000))  # fmt: skip
-
-    def _silent(self, flows):
-        """Emit which streams ended without a final datagram."""
-        for f in flows:
-            if not f.sender and not f.fin:
-                self.emit("text", {"text": "stream %d: the final datagram did not come" % f.id})
 
     def _listen(self):
         from iperf.v2.door import Door
@@ -193,7 +120,7 @@ class UdpModes(UdpClient):
 
     def step(self):
         """One look at every handshake; reports for the streams that have just ended."""
-        UdpClient.step(self)
+        UdpSend.step(self)
         for h in list(self.reports):
             if h.step():
                 self.reports.remove(h)
@@ -205,13 +132,13 @@ class UdpModes(UdpClient):
 
     def _check_back(self):
         got = common.receiving(self.flows)
-        self._silent(got)
+        self.silent(got)
         if self.door is not None and len(got) < self.cfg["parallel"]:
             raise modes.no_callback(self)
         if not any(f.total(hot.C_BYTES) for f in got):
             raise modes.no_data(self)
 
     def close(self):
-        UdpClient.close(self)
+        UdpSend.close(self)
         if self.door is not None:
             self.door.close()

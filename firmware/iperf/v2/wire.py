@@ -7,7 +7,7 @@ TCP connection. Checked against iperf 2.0.6, 2.0.13, 2.1.3, 2.1.8 and 2.2.1.
 
 from struct import pack_into
 
-from iperf.flow import Header
+from iperf.v2.layouts import BARE, NEW, OLD, header  # noqa: F401
 
 try:
     from micropython import const
@@ -40,18 +40,6 @@ HEAD_LEN = const(60)  # V1 block and extension: what iperf 2.1 sends first on a 
 UDP_HEAD_LEN = const(76)  # the same behind the header of a datagram
 
 VERSION = (0x00020001, 0x00080003)  # announced as 2.1.8, whose rules these are
-
-# layouts of a datagram
-NEW = const(16)  # 16-byte header, 64-bit numbers when the flags say so
-OLD = const(12)  # 12-byte header (<= 2.0.9)
-BARE = const(4)  # nothing but the number (ESP-IDF)
-
-
-def header(layout, wide, first):
-    """The Header of datagrams of this layout; `wide`: id2 holds the upper half of the number."""
-    if layout == NEW:
-        return Header(0, 12 if wide else -1, 4, 8, 12 if wide else 0, 16, first)
-    return Header(0, -1, 4, 8, 0, layout, first)
 
 
 def put_v1(buf, at, flags, streams, port, length, rate, amount):

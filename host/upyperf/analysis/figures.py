@@ -240,9 +240,9 @@ def warnings(row: Row) -> list[str]:
     if row.stall_us and row.direction.board and row.stall_us > _STALLED * row.direction.board.us:
         share = 100 * row.stall_us / row.direction.board.us
         found.append(
-            f"pacing gave up on {format_time_us(row.stall_us)} ({share:.0f} % of the test): the board was "
-            "held up between sends, and lost time is not caught up in bursts; a busy PC does this to a "
-            "virtual board"
+            f"pacing gave up on {format_time_us(row.stall_us)} ({share:.0f} % of the test): the board cannot "
+            "send at this rate, or was held up (a busy PC does this to a virtual board); lost time is not "
+            "caught up in bursts"
         )
     if row.run.test.mode not in _WAYS:
         found = [f"{row.way}: {line}" for line in found]

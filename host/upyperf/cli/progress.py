@@ -36,8 +36,7 @@ class Progress:
             self._pending.clear()
             self._peer_talks = False
             repeat = f", repeat {event.repeat}" if event.repeat > 1 else ""
-            layer = "" if event.test.layer == "socket" else f", {event.test.layer}"
-            head = f"[{self._number}/{self.tests}] {label_of(event.test)}{layer}{repeat}"
+            head = f"[{self._number}/{self.tests}] {label_of(event.test)}{repeat}"
             self.console.print(Text(head, style="bold"))
         elif isinstance(event, IntervalEvent):
             # The peer's rows cost the board nothing; the board's own, which come when it is over
