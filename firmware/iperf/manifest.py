@@ -20,6 +20,8 @@ package(  # noqa: F821
         "hot_recv.py",
         "hot_tcp.py",
         "layers/__init__.py",
+        "layers/netconn.py",
+        "layers/raw.py",
         "layers/socket.py",
         "layers/socket_open.py",
         "layers/socket_serve.py",
