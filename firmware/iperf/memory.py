@@ -49,6 +49,14 @@ def _run(name, args):
     return sys.modules["iperf." + name].run(*args)
 
 
+def fitting(n, count=1):
+    """The length of `count` buffers, at most n bytes each, that leaves room for the test."""
+    gc.collect()
+    if not hasattr(gc, "mem_free"):
+        return n
+    return min(n, max(1024, (gc.mem_free() - _RESERVE) // (2 * count)))
+
+
 def buffer(cfg, count=1):
     """`count` buffers of cfg["length"] bytes; the default length shrinks to what the heap has (said in
     cfg["adapted"]), a chosen one does not. Raises IperfError memory."""

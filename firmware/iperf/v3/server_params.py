@@ -2,9 +2,9 @@
 
 from iperf import result
 from iperf.errors import IperfError
-from iperf.memory import TCP_LENGTH, buffer
+from iperf.memory import TCP_LENGTH, buffer, fitting
 from iperf.v3 import message, payload
-from iperf.v3.server import Refused, most
+from iperf.v3.server import Refused
 
 # numbers of iperf_api.h that say why not
 _NO_BUFFER = 8
@@ -43,7 +43,7 @@ def run(test):
     try:
         # a TCP length is only the size of one write: a board takes what its heap allows
         if not cfg["udp"]:
-            cfg["length"] = min(cfg["length"] or TCP_LENGTH, most())
+            cfg["length"] = fitting(cfg["length"] or TCP_LENGTH, 2 if cfg["bidir"] else 1)
         test.bufs = buffer(cfg, n if cfg["udp"] and sends else 2 if cfg["bidir"] else 1)
     except IperfError as e:
         raise Refused(_NO_BUFFER, e.text) from None
