@@ -26,12 +26,12 @@ setup: ## create .venv with pinned packages and install what the system lacks
 	@tools/setup.sh bench
 
 bench: ## measure a board: deploy, run the plan, show and store the result
-	@tools/setup.sh bench
+	@tools/setup.sh bench $(call quote,$(BOARD))
 	@.venv/bin/upyperf bench $(call quote,$(BOARD)) $(call option,--plan,$(PLAN)) $(call option,--time,$(TIME)) \
 	    $(call option,--port,$(PORT)) $(call option,--server,$(SERVER)) $(ARGS)
 
 firmware: ## build a board's firmware (BOARD=qemu-an386 [PROFILE=tuned]); cached afterwards
-	@tools/setup.sh bench
+	@tools/setup.sh bench $(call quote,$(BOARD))
 	@.venv/bin/python -m upyperf.firmware $(call quote,$(BOARD)) --profile $(call quote,$(PROFILE))
 
 soak: ## the long tests of the QEMU boards: 64 MiB over loss, 200 runs in a row

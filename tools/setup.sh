@@ -2,14 +2,16 @@
 # Makes this folder ready for `make bench`, `make test` or `make benchmark`: system packages, .venv,
 # pinned Python packages. Quick and silent when there is nothing to do; safe to run twice at once.
 #
-#     tools/setup.sh bench|test|benchmark
+#     tools/setup.sh bench|test|benchmark [BOARD]
 #
+# What a board alone needs (an emulator, a compiler) stands in boards/BOARD/packages; tests need it all.
 # Where a package of the system is missing and neither root nor a password-less sudo is there, it
 # prints the one line to run. For bench a missing iperf or iperf3 is no obstacle: upyperf's own
 # peer takes its place.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-goal=${1:?usage: tools/setup.sh bench|test|benchmark}
+goal=${1:?usage: tools/setup.sh bench|test|benchmark [BOARD]}
+board=${2:-}
 case $goal in
     bench) groups=(bench) ;;
     test | benchmark) groups=(bench test benchmark) ;;
@@ -26,12 +28,29 @@ fingerprint() {
     { echo "$PWD"; cat tools/setup.sh host/pyproject.toml requirements/*.txt; } | sha256sum | cut -c1-64
 }
 
-missing_packages() {
-    local group command package
-    while read -r group command package; do
-        [[ " ${groups[*]} " == *" $group "* ]] || continue
-        PATH=$PATH:/usr/sbin:/sbin command -v "$command" >/dev/null || echo "$package"
+# "program package" lines: of the groups of this goal, and of the board (tests: of every board).
+needed() {
+    local group rest
+    while read -r group rest; do
+        if [[ " ${groups[*]} " == *" $group "* ]]; then echo "$rest"; fi
     done < <(grep -v '^#' tools/packages)
+    if [[ $goal == test ]]; then
+        cat boards/*/packages
+    elif [[ $board =~ ^[a-z0-9-]+$ && -f boards/$board/packages ]]; then
+        cat "boards/$board/packages"
+    fi | grep -v '^#' || true
+}
+
+# What is not a program is looked for by its path.
+missing_packages() {
+    local program package
+    while read -r program package; do
+        if [[ $program == /* ]]; then
+            [[ -e $program ]] || echo "$package"
+        else
+            PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || echo "$package"
+        fi
+    done < <(needed)
 }
 
 ready() { [[ -x $venv/bin/python && -f $stamp && $(<"$stamp") == "$(fingerprint)" ]]; }

@@ -2,7 +2,7 @@
 # Runs every check after set-up: ruff, mypy, then pytest with the arguments given (--lint: without pytest).
 # All of them run even where one fails; the exit code is that of the first that failed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 failed=0
 step() {
     echo "== $*" >&2
