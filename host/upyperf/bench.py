@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,9 @@ from upyperf.session import Access, Session, open_session
 from upyperf.sink import Sink
 from upyperf.store import RunFolder
 
+UNFINISHED = ErrorInfo(
+    kind="interrupted", text="the bench did not come to its end; what it recorded is in records.jsonl"
+)
 _ENDS_THE_BENCH = ("serial-lost",)
 
 
@@ -72,7 +76,10 @@ def run_bench(order: Order, folder: RunFolder, sink: Sink, progress: Callable[[s
         ]
     for position, run in enumerate(bench.runs):
         run.repeat = position // max(1, len(order.tests)) + 1
+    # What the file says when nobody comes to write its end: power off, kill -9.
+    bench.error, bench.exit_code = UNFINISHED, EXIT_CODES[UNFINISHED.kind]
     folder.save(bench)
+    ended_by: ErrorInfo | None = None
     try:
         with open_session(board, order.access, sink, folder.path, progress) as session:
             bench.board, bench.info = session.reference, session.info
@@ -81,9 +88,10 @@ def run_bench(order: Order, folder: RunFolder, sink: Sink, progress: Callable[[s
             folder.save(bench)
             _run_all(order, bench, session, folder, progress)
     except UpyperfError as error:
-        bench.error = ErrorInfo(kind=error.kind, text=error.text)
+        ended_by = ErrorInfo(kind=error.kind, text=error.text)
     except KeyboardInterrupt:
-        bench.error = ErrorInfo(kind="interrupted", text=INTERRUPTED)
+        ended_by = ErrorInfo(kind="interrupted", text=INTERRUPTED)
+    bench.error = ended_by
     bench.ended = now()
     bench.exit_code = exit_code(bench)
     for run in bench.runs:
@@ -131,11 +139,13 @@ def server_address(text: str) -> tuple[str, int | None]:
     """HOST or HOST:PORT or [IPV6]:PORT. Raises UpyperfError of kind usage."""
     host, port = text, ""
     if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
+        host, closed, rest = text[1:].partition("]")
         port = rest.removeprefix(":")
+        if not closed or (rest and not rest.startswith(":")):
+            host = ""
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
-    if not host or (port and not (port.isdigit() and 0 < int(port) < 65536)):
+    if not host or re.search(r"[\s/\[\]]", host) or (port and not (port.isdigit() and 0 < int(port) < 65536)):
         raise UpyperfError("usage", f"--server {text!r}: write HOST or HOST:PORT")
     return host, int(port) if port else None
 

@@ -61,6 +61,11 @@ def improve(error: ErrorInfo, test: Test, host: str, port: int, remote: bool) ->
         hint = f"a firewall may drop UDP to port {port} though TCP passes"
     elif error.kind == "timeout":
         hint = f"a firewall may drop port {port}, or {host} is another machine's address"
+    elif error.kind == "unreachable" and error.text.startswith("cannot resolve"):
+        # A name, not a route (the text is firmware/iperf/layers/socket_open.py's).
+        hint = "check the spelling, or give the address: a board asks the DNS server that DHCP named"
+        if ":" in host:
+            hint = "an IPv6 address needs -6"
     elif error.kind == "unreachable":
         hint = f"board and {host} are not in one network; check the board's address and gateway"
     if not hint or hint in error.text:

@@ -28,6 +28,14 @@ from upyperf.tomlmodel import load as load_model
 
 STANDARD = "standard"
 FOLDER = DATA / "plans"
+LIMITS = {
+    "length": (1, 1 << 20, " bytes"),
+    "window": (0, 512 << 20, " bytes"),
+    "mss": (0, 9 * 1024, " bytes"),
+    "tos": (0, 255, ""),
+    "blocks": (1, 2**53, ""),
+}
+"""What iperf3 takes at most (its MAX_BLOCKSIZE, MAX_TCP_BUFFER, MAX_MSS); an IP header's TOS is a byte."""
 
 
 class Options(Table):
@@ -158,6 +166,10 @@ def make(
         raise UpyperfError("usage", f"iPerf 3 has no {mode}: use {instead}")
     if version == 2 and options.get("omit"):
         raise UpyperfError("usage", "iPerf 2 has no omit (-O): use a longer time")
+    for option, (least, most, unit) in LIMITS.items():
+        value = options.get(option)
+        if value is not None and not least <= value <= most:
+            raise UpyperfError("usage", f"{option} must be {least} to {most}{unit}, not {value}")
     name = f"iperf{version}-{proto}-{mode}"
     if role == "server":
         name += "-server"

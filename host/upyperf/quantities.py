@@ -20,7 +20,7 @@ def _parse(text: str | int | float, step: int, version: int, what: str) -> int:
     else:
         match = _NUMBER.fullmatch(text.strip())
         if not match:
-            raise ValueError(f"{text!r} is not {what}: write it like {what.rpartition(' ')[2]}=10M")
+            raise ValueError(f"{text!r} is not {what}: write a number of 0 or more, like 10M or 1500")
         suffix = match[2]
         if version == 2:
             step = 1024 if suffix.isupper() else 1000

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from upyperf.errors import UpyperfError
 from upyperf.tomlmodel import Table, load, read_toml
 
 FILE = "upyperf.toml"
@@ -46,6 +47,11 @@ def settings(folder: Path | None = None, environment: dict[str, str] | None = No
 
 
 def resolve(**flags: str | None) -> Settings:
-    """The settings with the flags that were given on top. Raises UpyperfError of kind config."""
+    """The settings with the flags that were given on top. Raises UpyperfError of kind config or usage."""
+    for name, value in flags.items():
+        if value is not None and not value.strip():
+            # An unset variable of a script must not become the default without a word.
+            flag = "BOARD" if name == "board" else f"--{name.replace('_', '-')}"
+            raise UpyperfError("usage", f"{flag} is empty: give a value or leave it out")
     base = settings()
     return base.model_copy(update={name: value for name, value in flags.items() if value is not None})

@@ -231,3 +231,6 @@ def test_three_causes_three_hints():
     assert "firewall" in hints["timeout"]
     assert "network" in hints["unreachable"]
     assert len(set(hints.values())) == 3
+    name = ErrorInfo(kind="unreachable", text="cannot resolve 'x': [addrinfo error -2]")
+    assert "spelling" in improve(name, test, "x", 1, remote=True).text
+    assert "needs -6" in improve(name, test, "::1", 1, remote=True).text

@@ -219,7 +219,7 @@ def test_server_addresses(text, expected):
     assert server_address(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", ":5", "h:0", "h:99999", "h:x"])
+@pytest.mark.parametrize("text", ["", ":5", "h:0", "h:99999", "h:x", "[::1", "[::1]x", "a b", "h/x"])
 def test_what_is_no_server(text):
     with pytest.raises(UpyperfError, match="write HOST or HOST:PORT"):
         server_address(text)

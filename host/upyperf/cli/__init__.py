@@ -45,9 +45,18 @@ def _fail(error: UpyperfError, arguments: list[str]) -> int:
     if "--json" in arguments or "-J" in arguments:
         # Whoever parses stdout gets a document in any case.
         document = {"schema_version": 1, "error": {"kind": error.kind, "text": error.text}}
-        print(json.dumps({**document, "exit_code": error.exit_code}))
+        try:
+            print(json.dumps({**document, "exit_code": error.exit_code}), flush=True)
+        except OSError:
+            _abandon_stdout()
     _say(error.text)
     return error.exit_code
+
+
+def _abandon_stdout() -> None:
+    """What stdout still holds goes nowhere."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _as_ctrl_c(_number: int, _frame: object) -> None:
@@ -66,6 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
         # Not command.main(): that ends on Ctrl-C without a word.
         with command.make_context("upyperf", list(words)) as context:
             outcome = command.invoke(context)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what cannot be written is told here, not by the interpreter's end
         return outcome if isinstance(outcome, int) else 0
     except UpyperfError as error:
         return _fail(error, words)
@@ -74,12 +85,17 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_CODES["interrupted"]
     except BrokenPipeError:
         # The reader of our output has gone, e.g. `| head`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         return 0
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except OSError as error:
         # A full disk, a folder that is read only: nothing that a line of ours could mend.
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError:
+            _abandon_stdout()
         where = f"{error.filename}: " if error.filename else ""
         return _fail(UpyperfError("config", f"{where}{error.strerror or error}"), words)
     except Exception as error:

@@ -76,7 +76,8 @@ def perform(
     _say_error(bench)
     if unwritten:
         raise UpyperfError(
-            "config", f"the results in {folder.path} are not whole: {unwritten} (what is printed is all there is)"
+            "config",
+            f"the results in {folder.path} are not whole: {unwritten} (what is printed is all there is)",
         )
     return bench.exit_code
 

@@ -5,6 +5,7 @@ One line each: time (UTC), then ">" sent code, "<" output, "!" error text, "#" w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from datetime import UTC, datetime
@@ -70,14 +71,16 @@ class Transcript:
         """Write what is left and close the file; may be called again."""
         self.flush()
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):
+                self._file.close()
             self._file = None
 
     def _write(self, mark: str, lines: list[str]) -> None:
         if self._file is None or not lines:
             return
         now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
-        with self._lock:
+        # A log that cannot be written (disk full) is no reason to end a measurement.
+        with self._lock, contextlib.suppress(OSError):
             for line in lines:
                 self._file.write(f"{now} {mark} {_printable(self.mask(line))}\n")
             self._file.flush()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -44,9 +46,13 @@ class Process:
         self._kept: deque[str] = deque()
         self._kept_chars = 0
         self._errors: deque[str] = deque(maxlen=20)
+        # kill -9 of ours leaves no server behind: it gets TERM from the kernel (prctl(2), PR_SET_PDEATHSIG).
+        guard = shutil.which("setpriv")
         try:
+            if shutil.which(self.argv[0]) is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             self._popen = subprocess.Popen(
-                self.argv,
+                [*([guard, "--pdeathsig", "TERM"] if guard else []), *self.argv],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

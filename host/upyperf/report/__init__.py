@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from upyperf.errors import UpyperfError
 from upyperf.records import Bench
 from upyperf.report import csvfiles, iperf3json, junit, markdown
@@ -22,9 +24,13 @@ def load(run_dir: Path) -> Bench:
         raise UpyperfError(
             "config", f"{run_dir} holds no results.json: name a folder made by bench"
         ) from None
-    except (OSError, ValueError) as error:
-        first = str(error).splitlines()[0]
-        raise UpyperfError("config", f"{path} cannot be read: {first}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        what = f"{where}: {first['msg']}" if where else first["msg"]
+        raise UpyperfError("config", f"{path} cannot be read: {what}") from None
+    except OSError as error:
+        raise UpyperfError("config", f"{path} cannot be read: {error.strerror}") from None
 
 
 def _write(path: Path, content: str) -> Path:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +22,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self.error: str | None = None
+        """Why something could not be written, once the bench ran: the first cause."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             # Line buffered: an event is in the file before the next one is looked at.
@@ -59,17 +63,27 @@ class RunFolder:
         line = event.model_dump_json() + "\n"
         with self._lock:
             if not self._records.closed:
-                self._records.write(line)
+                # A full disk must not end the thread that drains a peer, nor the test.
+                with self._noting():
+                    self._records.write(line)
 
     def save(self, bench: Bench) -> None:
         """Write results.json, whole or not at all."""
         part = self.path / (RESULTS + ".part")
-        part.write_text(bench.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        os.replace(part, self.path / RESULTS)
+        with self._noting():
+            part.write_text(bench.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            os.replace(part, self.path / RESULTS)
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.error = self.error or error.strerror or str(error)
 
     def close(self) -> None:
         """Close records.jsonl."""
-        with self._lock:
+        with self._lock, self._noting():
             self._records.close()
 
     def __enter__(self) -> RunFolder:

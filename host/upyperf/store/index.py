@@ -9,7 +9,7 @@ from pathlib import Path
 
 from upyperf.errors import UpyperfError
 from upyperf.records import Bench, Direction
-from upyperf.store.folder import RESULTS
+from upyperf.store.folder import RECORDS, RESULTS
 
 NAME = "index.sqlite3"
 _VERSION = 1
@@ -56,13 +56,18 @@ class Index:
     def _usable(self) -> Iterator[sqlite3.Connection]:
         """The database; a damaged one is made anew from the folders."""
         try:
+            try:
+                with self._open() as connection:
+                    connection.execute("SELECT count(*) FROM bench").fetchone()
+            except sqlite3.OperationalError:
+                raise  # locked, read only, disk full: not damaged
+            except sqlite3.DatabaseError:
+                self.path.unlink(missing_ok=True)
+                self.rebuild()
             with self._open() as connection:
-                connection.execute("SELECT count(*) FROM bench").fetchone()
-        except sqlite3.DatabaseError:
-            self.path.unlink(missing_ok=True)
-            self.rebuild()
-        with self._open() as connection:
-            yield connection
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            raise UpyperfError("config", f"cannot use {self.path}: {error}") from None
 
     def add(self, bench: Bench, folder: Path) -> None:
         """Take in a bench, in place of what was known of its folder."""
@@ -107,13 +112,31 @@ class Index:
 
     def _present(self) -> list[tuple[str, str, str]]:
         """(path, id, board) of the benches whose folders are there, the newest first."""
-        with self._usable() as connection:
-            rows = connection.execute("SELECT path, id, board FROM bench ORDER BY started DESC, id DESC")
-            return [row for row in rows if (Path(row[0]) / RESULTS).is_file()]
+        try:
+            with self._usable() as connection:
+                rows = connection.execute("SELECT path, id, board FROM bench ORDER BY started DESC, id DESC")
+                found = [row for row in rows if (Path(row[0]) / RESULTS).is_file()]
+            if not found and self.base.is_dir():
+                self.rebuild()
+                found = self._in_folders()
+            return found
+        except (UpyperfError, sqlite3.Error, OSError):
+            # Results on a medium that is read only can be read all the same.
+            return self._in_folders()
+
+    def _in_folders(self) -> list[tuple[str, str, str]]:
+        found = []
+        for file in self.base.glob(f"*/{RESULTS}"):
+            with contextlib.suppress(OSError, ValueError):
+                bench = Bench.model_validate_json(file.read_bytes())
+                found.append((bench.started, bench.id, str(file.parent), bench.board.name))
+        return [(path, ident, board) for _, ident, path, board in sorted(found, reverse=True)]
 
     def find(self, name: str) -> Path:
         """The folder that `name` means: a path, an id or its beginning, "latest", "latest:BOARD",
         or "latest~2" (two before the latest). Raises UpyperfError of kind usage."""
+        if not name.strip():
+            raise UpyperfError("usage", "the name of a result is empty: name a folder, an id, or latest")
         direct = Path(name)
         if (direct / RESULTS).is_file():
             return direct
@@ -121,15 +144,19 @@ class Index:
             return direct.parent
         if (self.base / name / RESULTS).is_file():
             return self.base / name
+        if (direct / RECORDS).is_file():
+            raise UpyperfError(
+                "config",
+                f"{direct} holds {RECORDS} but no {RESULTS}: its events are there, its result is not",
+            )
         rows = self._present()
-        if not rows and self.base.is_dir():
-            self.rebuild()
-            rows = self._present()
         head, _, back = name.partition("~")
         if head == "latest" or head.startswith("latest:"):
             board = head.partition(":")[2]
             chosen = [row for row in rows if not board or row[2] == board]
-            number = int(back) if back.isdigit() else 0
+            if "~" in name and not (back.isascii() and back.isdigit()):
+                raise UpyperfError("usage", f"{name!r}: write latest~N with a whole number N")
+            number = int(back[:9] or 0)
             if number < len(chosen):
                 return Path(chosen[number][0])
             raise UpyperfError("usage", f"no results for {name!r} in {self.base}: {len(chosen)} there")
