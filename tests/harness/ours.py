@@ -46,8 +46,9 @@ except IperfError as e:
 
 def _command(interpreter: str, role: str, options: dict[str, Any]) -> list[str]:
     program = _PROGRAM % {"firmware": str(FIRMWARE), "options": json.dumps(options), "role": role}
-    exe = sys.executable if interpreter == "cpython" else device.micropython()
-    return [exe, "-c", program]
+    # -u: CPython keeps back what goes to a file, and the tests wait for events.
+    exe = [sys.executable, "-u"] if interpreter == "cpython" else [device.micropython()]
+    return [*exe, "-c", program]
 
 
 @dataclass
