@@ -3,6 +3,8 @@
 # All of them run even where one fails; the exit code is that of the first that failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
+# As on a plain machine: these two hide what is not flushed and what is not compiled.
+unset PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
 failed=0
 step() {
     echo "== $*" >&2
