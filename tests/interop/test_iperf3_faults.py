@@ -137,6 +137,31 @@ def test_server_that_closes_at_the_greeting() -> None:
         assert error_of(run_client(MP, port))[0] == "wrong-peer"
 
 
+def test_a_server_between_two_tests_is_asked_again(interpreter: str, peers: list[Peer]) -> None:
+    # iperf3 closes its listener after each test: a client that was accepted before is closed unread
+    with programs.server(newest(peers)) as real, socket.create_server((programs.LOOPBACK, 0)) as front:
+        front.settimeout(20)
+
+        def play() -> None:
+            with contextlib.suppress(OSError):
+                front.accept()[0].close()
+                while True:
+                    a, _ = front.accept()
+                    b = socket.create_connection((programs.LOOPBACK, real.port))
+                    for pair in ((a, b), (b, a)):
+                        threading.Thread(target=pump, args=pair, daemon=True).start()
+
+        def pump(a: socket.socket, b: socket.socket) -> None:
+            with contextlib.suppress(OSError):
+                while data := a.recv(65536):
+                    b.sendall(data)
+                b.shutdown(socket.SHUT_WR)
+
+        threading.Thread(target=play, daemon=True).start()
+        port = front.getsockname()[1]
+        assert run_client(interpreter, port, num_bytes=100000, time=None, busy_retries=1).error is None
+
+
 def test_an_iperf2_server_is_named(iperf2_peer: Peer) -> None:
     with programs.server(iperf2_peer) as real:
         kind, text = error_of(run_client(MP, real.port))

@@ -16,6 +16,7 @@ def run(cfg, layer, emit, live):
     res = result.Result(cfg, "bidir" if cfg["bidir"] else "receive" if cfg["reverse"] else "send")
     busy = cfg["busy_retries"]
     busy = 3 if busy is None else busy
+    again = busy > 0
     while True:
         c = Client(cfg, layer, emit, live, res)
         try:
@@ -27,6 +28,13 @@ def run(cfg, layer, emit, live):
                 emit("text", {"text": "the server is busy: trying again in 2 s"})
                 c.close()
                 clock.sleep_ms(2000)
+                continue
+            if again and (e.kind == "refused" if c.ctl is None else c.state == 0 and c.early):
+                # iperf3 closes its listener after each test and opens it anew: who comes in between is
+                # refused, or accepted and closed without a byte
+                again = False
+                c.close()
+                clock.sleep_ms(500)
                 continue
             raise c.failed(e)
         except KeyboardInterrupt:
@@ -56,6 +64,7 @@ class Client:
         self.engine = None
         self.who = "the server %s port %d" % (cfg["host"], cfg["port"])
         self.state = 0
+        self.early = False  # closed before it said a thing
         self.quota = 0
         self.pending = []  # states that came during the UDP greetings
 
@@ -76,6 +85,7 @@ class Client:
             self.ctl.write(self.cookie)
             self._session()
         except Closed:
+            self.early = self.state == 0
             raise self.closed() from None
 
     def _prepare(self):
