@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
@@ -22,17 +23,22 @@ LIFETIME_S = 60
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port of loopback that nothing listens at just now, for TCP and UDP alike."""
-    for _ in range(50):
-        with socket.socket(type=kind) as first:
-            first.bind((LOOPBACK, 0))
-            port: int = first.getsockname()[1]
-            other = socket.SOCK_DGRAM if kind == socket.SOCK_STREAM else socket.SOCK_STREAM
-            with socket.socket(type=other) as second:
-                try:
+    """A port of loopback that nothing listens at just now, for TCP and UDP alike.
+
+    Below the ports that the kernel gives to connections, and each test process has a range of its own:
+    nobody takes the port between here and its server's bind.
+    """
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    for _ in range(200):
+        port = 10000 + 2000 * (process % 10) + random.randrange(2000)
+        try:
+            with socket.socket(type=kind) as first:
+                first.bind((LOOPBACK, port))
+                other = socket.SOCK_DGRAM if kind == socket.SOCK_STREAM else socket.SOCK_STREAM
+                with socket.socket(type=other) as second:
                     second.bind((LOOPBACK, port))
-                except OSError:
-                    continue
+        except OSError:
+            continue
         return port
     raise OSError("no port that is free for TCP and UDP")
 
