@@ -34,11 +34,12 @@ needed() {
     while read -r group rest; do
         if [[ " ${groups[*]} " == *" $group "* ]]; then echo "$rest"; fi
     done < <(grep -v '^#' tools/packages)
-    if [[ $goal == test ]]; then
-        cat boards/*/packages
-    elif [[ $board =~ ^[a-z0-9-]+$ && -f boards/$board/packages ]]; then
-        cat "boards/$board/packages"
-    fi | grep -v '^#' || true
+    local list
+    for list in boards/*/packages; do
+        if [[ -f $list && ($goal == test || $list == "boards/$board/packages") ]]; then
+            grep -v '^#' "$list"
+        fi
+    done
 }
 
 # What is not a program is looked for by its path.
