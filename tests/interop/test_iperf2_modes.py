@@ -114,13 +114,18 @@ def test_our_server(iperf2_peer: Peer, interpreter: str, name: str, options: dic
     if back:
         flags = [*flags, "-L", str(programs.free_port())]
     with ours.server(interpreter, version=2, udp=udp) as server:
-        done = programs.client(iperf2_peer, server.port, "-f", "k", *flags)
+        for served in range(1, 4):
+            done = programs.client(iperf2_peer, server.port, "-f", "k", *flags)
+            test = server.wait_for("test", served)
+            # The real client's own faults on a busy machine: it frees twice after a UDP full-duplex test
+            # (2.1.8), or is not scheduled within its 250 ms after the last datagram.
+            if done.returncode not in (-6, 134) and "ack of last datagram failed" not in done.stderr:
+                break
         assert done.returncode == 0, done.stdout + done.stderr
-        test = server.wait_for("test")
         # and the next client is served as well
         again = programs.client(iperf2_peer, server.port, "-f", "k", "-n", "100K", *(["-u"] if udp else []))
         assert again.returncode == 0, again.stdout + again.stderr
-        server.wait_for("test", 2)
+        server.wait_for("test", served + 1)
     assert "read failed" not in done.stderr
     assert "WARNING" not in done.stderr
     result = test["result"]

@@ -78,7 +78,7 @@ def newest() -> Any:
 def test_a_run_through_every_failure_of_send(interpreter: str, udp: bool) -> None:
     options = {"host": programs.LOOPBACK, "time": 4, "length": 1400, "udp": udp, "bandwidth": "4M"}
     with programs.server(newest()) as real:
-        _, _, program = ours._command(interpreter, "client", {**options, "port": real.port})
+        program = ours._command(interpreter, "client", {**options, "port": real.port})[-1]
         shim = _SHIM % {"firmware": str(ours.FIRMWARE), "partial": not udp}
         done = subprocess.run(
             [python(interpreter), "-c", shim + program], capture_output=True, text=True, timeout=60
