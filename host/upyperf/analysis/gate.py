@@ -71,8 +71,8 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """Whether no test failed."""
-        return not self.failures
+        """Whether no test failed, and there was one to judge: a gate that saw no figure guards nothing."""
+        return not self.failures and self.checked > 0
 
     @property
     def exit_code(self) -> int:
@@ -86,6 +86,8 @@ class Gate:
             return (
                 f"passed: none of {self.checked} tests fell by more than {self.threshold.text.lstrip('-−')}"
             )
+        if not self.checked:
+            return "FAILED: BASE holds no figure to compare with; measure it again"
         return f"FAILED: {len(self.failures)} of {self.checked} tests ({self.threshold.text})"
 
     def to_dict(self) -> dict[str, Any]:

@@ -180,6 +180,13 @@ def test_gate_fails_when_the_figure_is_gone():
     assert gate(base, new).passed
 
 
+def test_gate_without_a_figure_to_compare_fails():
+    nothing = bench([failed(options={"time": 10})])
+    result = gate(nothing, bench([failed(options={"time": 10})]))
+    assert result.exit_code == 1
+    assert "no figure" in result.text
+
+
 @pytest.mark.parametrize("text", ["5%", "+5%", "-5", "", "abc", "-101%", "2 Mbit/s", "-5 MB/s", "0%", "-5%%"])
 def test_a_senseless_threshold_is_a_usage_error(text):
     with pytest.raises(UpyperfError, match="--fail-if") as caught:
