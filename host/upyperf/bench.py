@@ -64,7 +64,14 @@ def run_bench(order: Order, folder: RunFolder, sink: Sink, progress: Callable[[s
     bench = Bench(
         id=folder.path.name,
         started=now(),
-        board=BoardRef(name=board.name, title=board.title, kind=board.kind, time=board.time, mcu=board.mcu),
+        board=BoardRef(
+            name=board.name,
+            title=board.title,
+            kind=board.kind,
+            time=board.time,
+            mcu=board.mcu,
+            figures=board.figures,
+        ),
         host=host_reference(),
         plan=order.plan,
         command=order.command or ["upyperf", *sys.argv[1:]],

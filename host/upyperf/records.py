@@ -192,6 +192,8 @@ class BoardRef(Model):
     time: Literal["wall", "virtual"] = "wall"
     mcu: str | None = None
     twin_of: str | None = None
+    figures: str | None = None
+    """What the figures of a virtual board mean, where its board.toml says it ("simulated: …")."""
     port: str | None = None
     """The serial device used."""
     connection: str | None = None

@@ -90,6 +90,7 @@ class Session:
             time=board.time,
             mcu=board.mcu,
             twin_of=self.access.twin_of,
+            figures=board.figures,
             port=self.device,
             connection=board.nic.chip or board.nic.kind,
             link_mbit=board.nic.link_mbit,

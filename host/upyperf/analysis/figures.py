@@ -261,6 +261,8 @@ def virtual_mark(bench: Bench) -> str | None:
     parts = []
     if bench.board.twin_of:
         parts.append(f"twin of {bench.board.twin_of} ({bench.board.name}), not the hardware")
+    elif bench.board.figures:
+        parts.append(bench.board.figures)
     elif bench.board.kind == "virtual":
         parts.append("virtual board: its figures are those of this PC, not of any hardware")
     if bench.board.time == "virtual":

@@ -154,6 +154,8 @@ class Board(Table):
     """lwIP options of the firmware as its source says them, where the board cannot tell."""
     pins: dict[str, str] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
+    figures: str | None = None
+    """What the figures of a virtual board mean; said with every result ("simulated: …")."""
     plan: str | None = None
     """Plan that bench takes when none is named."""
 

@@ -152,6 +152,9 @@ def test_virtual_boards_are_marked():
     assert figures.virtual_mark(bench()) is None
     assert "not of any hardware" in figures.virtual_mark(virtual_bench())
     assert "virtual time" in figures.virtual_mark(virtual_bench(time="virtual"))
+    simulated = virtual_bench()
+    simulated.board.figures = "simulated: a model of the air"
+    assert figures.virtual_mark(simulated) == "simulated: a model of the air"
     twin = virtual_bench()
     twin.board.twin_of = "stm32f407"
     assert figures.virtual_mark(twin) == "twin of stm32f407 (unix), not the hardware"
