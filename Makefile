@@ -19,7 +19,7 @@ PROFILE ?= tuned
 .PHONY: help setup bench firmware soak test lint benchmark clean
 
 help: ## list the targets
-	@echo 'make bench [BOARD=unix] [PLAN=name] [TIME=seconds] [PORT=/dev/ttyACM0] [SERVER=host] [ARGS=...]'
+	@echo 'make bench [BOARD=unix] [PLAN=name] [TIME=seconds] [PORT=/dev/ttyACM0] [SERVER=host] [TWIN=1] [ARGS=...]'
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: ## create .venv with pinned packages and install what the system lacks
@@ -28,7 +28,7 @@ setup: ## create .venv with pinned packages and install what the system lacks
 bench: ## measure a board: deploy, run the plan, show and store the result
 	@tools/setup.sh bench $(call quote,$(BOARD))
 	@.venv/bin/upyperf bench $(call quote,$(BOARD)) $(call option,--plan,$(PLAN)) $(call option,--time,$(TIME)) \
-	    $(call option,--port,$(PORT)) $(call option,--server,$(SERVER)) $(ARGS)
+	    $(call option,--port,$(PORT)) $(call option,--server,$(SERVER)) $(if $(TWIN),--twin) $(ARGS)
 
 firmware: ## build a board's firmware (BOARD=qemu-an386 [PROFILE=tuned]); cached afterwards
 	@tools/setup.sh bench $(call quote,$(BOARD))

@@ -261,9 +261,9 @@ def virtual_mark(bench: Bench) -> str | None:
     parts = []
     if bench.board.twin_of:
         parts.append(f"twin of {bench.board.twin_of} ({bench.board.name}), not the hardware")
-    elif bench.board.figures:
+    if bench.board.figures:
         parts.append(bench.board.figures)
-    elif bench.board.kind == "virtual":
+    elif not parts and bench.board.kind == "virtual":
         parts.append("virtual board: its figures are those of this PC, not of any hardware")
     if bench.board.time == "virtual":
         parts.append("virtual time: the two ends' seconds differ, so their figures are not compared")

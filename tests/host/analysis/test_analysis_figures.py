@@ -155,6 +155,8 @@ def test_virtual_boards_are_marked():
     simulated = virtual_bench()
     simulated.board.figures = "simulated: a model of the air"
     assert figures.virtual_mark(simulated) == "simulated: a model of the air"
+    simulated.board.twin_of = "stm32f407"
+    assert figures.virtual_mark(simulated).endswith("not the hardware; simulated: a model of the air")
     twin = virtual_bench()
     twin.board.twin_of = "stm32f407"
     assert figures.virtual_mark(twin) == "twin of stm32f407 (unix), not the hardware"
