@@ -266,6 +266,8 @@ def test_asyncio_client_and_server(world, echo):
         socket.install()
         import asyncio
         served = asyncio.Event()
+        listening = asyncio.Event()
+        connected = []
         async def serve(r, w):
             line = await r.readline()
             w.write(line.upper())
@@ -275,6 +277,8 @@ def test_asyncio_client_and_server(world, echo):
             served.set()
         async def ask(k):
             r, w = await asyncio.open_connection(HOST, {echo.port})
+            connected.append(k)
+            await listening.wait()
             d = pattern(3000, k)
             w.write(d)
             await w.drain()
@@ -282,8 +286,14 @@ def test_asyncio_client_and_server(world, echo):
             w.close()
             await w.wait_closed()
         async def main():
+            asking = [asyncio.create_task(ask(k)) for k in (1, 2, 3)]
+            # Not at the same time: the module may give an accepted connection the very number that a
+            # connect has just chosen, which then ends with ECONNABORTED.
+            while len(connected) < 3:
+                await asyncio.sleep_ms(5)
             await asyncio.start_server(serve, "0.0.0.0", {port})
-            await asyncio.gather(ask(1), ask(2), ask(3))
+            listening.set()
+            await asyncio.gather(*asking)
             await asyncio.wait_for(served.wait(), 20)
         asyncio.run(main())
         """
