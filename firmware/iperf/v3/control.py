@@ -46,7 +46,8 @@ class Control:
         if left <= 0:
             raise IperfError("timeout", "%s did not send %s within %d s"
                              % (self.who, what, timeout_ms // 1000))  # fmt: skip
-        self.poller.modify(self.sock, flags)
+        # registered anew: during the test the socket was the engine's to watch
+        self.poller.register(self.sock, flags)
         self.poller.wait(left if left < 500 else 500)
         for s in self.drain:
             if s.ready:
